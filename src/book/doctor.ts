@@ -9,6 +9,7 @@ import { callChecks } from "../calls/checks.ts";
 import { recordChecks } from "../records/checks.ts";
 import { scheduleChecks } from "../schedules/checks.ts";
 import { telemetryChecks } from "../telemetry/checks.ts";
+import type { Behind } from "../core/clock.ts";
 import { conflict } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknownOfAll } from "../core/suggest.ts";
@@ -80,6 +81,8 @@ async function mendFound(store: Store, put: NonNullable<Check["mend"]>, seqs: re
   return count;
 }
 
+type CountedAll = { readonly jobs: Counted; readonly once: number[] };
+
 /** Puts right by itself what this process, and others of its machine, counted from a clock that was behind, once it has the time back
  *  that it had before. No other process can: what was written is what a clock that is right would have written then. */
 function mendAfterBehind(store: Store, session: () => { readonly seq: number }): () => void {
@@ -90,26 +93,27 @@ function mendAfterBehind(store: Store, session: () => { readonly seq: number }):
     if (byMs < 0) made = newestOf(store, session().seq).catch(() => undefined);
   });
   const stopMending = store.time.onBehind(async (was) => {
+    // The time goes on as it was until the first look has settled. That this is told a moment late does not matter: a clock that was
+    // behind was so by more than is smoothed.
+    const toldAtMs = store.clock.monotonic() - limits.clockSmoothMs / 2;
+    const saidBy = (): Behind => ({ ...was, toMs: was.toMs + Math.ceil(store.clock.monotonic() - toldAtMs) });
     const before = await made;
     if (before === undefined) return;
-    const toldAtMs = store.clock.monotonic();
-    const putRight = (counted?: { jobs: Counted; once: number[] }): Promise<{ jobs: Counted; once: number[] }> =>
+    const putRight = (said: () => Behind, counted?: CountedAll): Promise<CountedAll> =>
       store.write(
-        async (tx) => {
-          // The time goes on as it was until this has settled.
-          const said = { ...was, toMs: was.toMs + Math.ceil(store.clock.monotonic() - toldAtMs) };
-          return {
-            jobs: await countFromRight(tx, said, before, counted?.jobs),
-            once: await countOnceFromRight(tx, said, counted?.once),
-          };
-        },
+        async (tx) => ({
+          jobs: await countFromRight(tx, said(), before, counted?.jobs),
+          once: await countOnceFromRight(tx, said(), counted?.once),
+        }),
         { putsRight: true },
       );
-    const counted = await putRight();
-    // On PostgreSQL others may have begun by the old time just then. Their calls are brought in step as well.
+    const counted = await putRight(saidBy);
+    const said = saidBy();
+    // On PostgreSQL others may have begun by the old time just then. Their calls are brought in step as well. They may take so long
+    // that the right time was what the wrong clock would say by then, so the second look ends where the first did.
     void store
       .begunEnded()
-      .then(() => putRight(counted))
+      .then(() => putRight(() => said, counted))
       .then(() => mend(store))
       .catch(() => undefined);
   });

@@ -199,6 +199,27 @@ for (const backend of backends) {
       assert.deepEqual([(await book.jobs.get(id)).availableAt, expires, fires], [due, due, due]);
     });
 
+    test("what is made once the clock is right keeps its time, although a read that began before goes on", async (t) => {
+      const clock = manualClock({ at: noon });
+      const { book } = await openTest(t, backend, { use: [noop], clock });
+      await pass({ book, clock }, 10 * minute);
+      clock.step(-10 * second);
+      await pass({ book, clock }, minute);
+
+      const ends = Promise.withResolvers<void>();
+      const reading = roomsOf(book).store.readsLong(() => ends.promise);
+      clock.step(10 * second);
+      await pass({ book, clock }, 30 * second);
+      const { id } = await book.jobs.enqueue(noop, {}, { in: "1h" });
+      const due = clock.now() + hour;
+      await pass({ book, clock }, 30 * second);
+      ends.resolve();
+      await reading;
+      await pass({ book, clock }, minute);
+
+      assert.equal((await book.jobs.get(id)).availableAt, due);
+    });
+
     test("a clock that is behind for minutes does not make run early what was there before", async (t) => {
       const clock = manualClock({ at: noon });
       const { book } = await openTest(t, backend, { use: [noop], clock });
