@@ -185,7 +185,8 @@ export function createSteadyTime(clock: Clock): SteadyTime {
         .nextTurn()
         .then(() => Promise.allSettled([...repairs].map((putRight) => putRight(told))))
         .then(() => {
-          repairing = undefined;
+          // It may have been behind once more meanwhile.
+          if (repairing === was) repairing = undefined;
           ears.forEach((hear) => hear(byMs));
         });
       return;

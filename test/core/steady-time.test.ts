@@ -194,6 +194,37 @@ test("a clock that was behind, and was believed, is right again once what it wro
   assert.equal(time.now(), right);
 });
 
+test("a clock that was behind twice is right again once both are put right", async () => {
+  const clock = manualClock({ at: 10 * day });
+  const time = createSteadyTime(clock);
+  await clock.advance(hour);
+  time.now();
+  const mending: PromiseWithResolvers<void>[] = [];
+  time.onBehind(() => {
+    const mended = Promise.withResolvers<void>();
+    mending.push(mended);
+    return mended.promise;
+  });
+  const wrong: boolean[] = [];
+
+  for (let times = 0; times < 2; times++) {
+    clock.step(-day);
+    time.now();
+    await clock.advance(limits.clockHoldMs);
+    time.now();
+    clock.step(day);
+    time.now();
+    await clock.nextTurn();
+  }
+  for (const mended of mending) {
+    mended.resolve();
+    for (let turns = 0; turns < 3; turns++) await clock.nextTurn();
+    wrong.push(time.isWrong());
+  }
+
+  assert.deepEqual(wrong, [true, false]);
+});
+
 test("a clock that was behind for too short a time to be believed has nothing to be put right", async () => {
   const clock = manualClock({ at: 10 * day });
   const time = createSteadyTime(clock);

@@ -107,7 +107,7 @@ export async function openPostgres(
     async write(unit, how = {}) {
       refuseClosed("write");
       // Units run side by side here, so one that began by the wrong time now would escape what puts that right.
-      if (how.putsRight !== true && time.isWrong()) await time.putRight();
+      while (how.putsRight !== true && time.isWrong()) await time.putRight();
       if (how.by === "shared") return groups.add(unit, how.tenant ?? "default");
       return underWay.track(runOwnTransaction(parts, unit, how));
     },
