@@ -53,5 +53,23 @@ for (const backend of backends) {
       (await held.whenBegun(2)).succeed();
       await asked;
     });
+
+    test("a job of a schedule that has a limit key as well names the job before it", async (t) => {
+      const clock = manualClock({ at: "2026-01-15T12:00:00Z" });
+      const limited = job("limited", { limit: { key: () => "one", concurrency: 1 }, run: () => undefined });
+      const { book, url } = await openTest(t, backend, { use: [limited], clock });
+      await book.schedules.create("minutes", { cron: "* * * * *", job: limited, params: {}, overlap: "queue" });
+      const { store } = await openTestStore(t, backend, { url, clock });
+      for (const ms of [60_000, 60_000]) {
+        clock.step(ms);
+        await store.write((tx) => fireDue(tx, { kinds: {} }));
+      }
+      const { items } = await book.jobs.list({ name: "limited" });
+      const [waits, before] = items;
+
+      const { because } = await book.jobs.explain(waits?.id ?? "");
+
+      assert.match(because.join(" "), new RegExp(`of its schedule: job ${before?.id} is queued`));
+    });
   });
 }

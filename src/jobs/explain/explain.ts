@@ -143,7 +143,8 @@ const whyOpen: Partial<Record<WaitsFor | JobStatus, Why>> = {
   },
   async order(look, job) {
     const { behind, instead } = kindOf(look, job).order;
-    const byKey = job.limit_key !== null;
+    // What may stand behind a dead letter is ordered by its key, the others by their source.
+    const byKey = instead !== null;
     const earlier = byKey
       ? sql`line.order_key = ${`${job.tenant_id}\n${job.limit_key}`} and line.kind_seq < ${job.kind_seq} order by line.kind_seq`
       : sql`line.kind = ${job.kind} and line.kind_seq = ${job.kind_seq} and line.seq < ${job.seq} order by line.seq`;
