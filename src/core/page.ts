@@ -18,7 +18,8 @@ export function checkLimit(limit: number = limits.pageDefault): number {
 
 export function checkPage({ limit, after }: PageOptions): { limit: number; after: number | null } {
   const from = after === undefined ? null : Number(after);
-  if (from !== null && !Number.isSafeInteger(from)) throw notACursor(after);
+  // Only what a page gave: Number reads "" as 0, which would answer with an empty page.
+  if (from !== null && (!Number.isSafeInteger(from) || String(from) !== after)) throw notACursor(after);
   return { limit: checkLimit(limit), after: from };
 }
 

@@ -27,7 +27,8 @@ export function listenerJob(listener: AnyListener): AnyJob {
         throw notByHand(name);
       },
       run: (engine, given, context) => {
-        const params = given as CatchUpParams | DeliveryParams;
+        // An operator may have edited them into something that is no object.
+        const params = Object(given) as CatchUpParams | DeliveryParams;
         return "catchUp" in params ? catchUp(engine, params, context) : listen(engine, listener, params, context);
       },
     },

@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { job, manualClock } from "../../src/index.ts";
 import { fireDue } from "../../src/schedules/fire.ts";
+import { render } from "../../src/verbs/render.ts";
+import { schedules } from "../../src/verbs/sources/schedules.ts";
 import { projectWith } from "../docs/snippet.ts";
 import { cleanup, openTest, openTestStore } from "../support/open-test.ts";
 import { tamper } from "../support/tamper.ts";
@@ -277,4 +279,15 @@ export const seconds = schedule("seconds", { every: "1s", job: greet, params: {}
   child.kill("SIGTERM");
   assert.equal((await ended).code, 0);
   assert.equal((await book.schedules.get("seconds")).source, "code");
+});
+
+test("a schedule that has decided nothing says so, and says nothing of a cursor", async (t) => {
+  const { book } = await openTest(t, "sqlite", { worker: false });
+  await book.schedules.create("night", { daily: "02:30", job: "send" });
+  const shown = await schedules.show.run(book, { name: "night" }, { signal: t.signal, tenant: null });
+  const paper = { width: 100, colour: false, zone: "UTC", now: Date.UTC(2026, 2, 6) };
+  assert.match(
+    render(schedules.show.show(shown, { name: "night" }), paper),
+    /decisions\n *No slot has been decided\.$/,
+  );
 });

@@ -56,6 +56,19 @@ for (const backend of backends) {
     await assert.rejects(book.tenant("acme").events.get(broken.id), /there is no event/);
   });
 
+  test(`${backend}: a delivery whose params an operator made no object says what deliveries are made by`, async (t) => {
+    const hear = listener("hear", { on: Said, attempts: 1, run: () => undefined });
+    const { book, url } = await openTest(t, backend, { use: [hear] });
+    const said = await book.events.publish(Said, { n: 1 });
+    const { book: operator } = await openTest(t, backend, { url, worker: false });
+    const [delivery] = (await operator.events.get(said.id)).deliveries;
+    await operator.jobs.edit(delivery?.jobId ?? "", "x");
+    const worker = await book.startWorker();
+    await worker.idle();
+    const [failed] = (await operator.events.get(said.id)).deliveries;
+    assert.match(failed?.error?.message ?? "", /deliveries to listener "hear" are made by publishing/);
+  });
+
   test(`${backend}: the tree of what an event caused`, async (t) => {
     const forward = listener("forward", {
       on: "a.start",

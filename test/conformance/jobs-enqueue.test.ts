@@ -292,6 +292,8 @@ for (const backend of backends) {
         [{ limit: 0 }, /limit 0 is not a whole number from 1 to 500/],
         [{ limit: 501 }, /limit 501/],
         [{ after: "x" }, /"x" is not a cursor/],
+        [{ after: "" }, /"" is not a cursor/],
+        [{ after: "1e3" }, /"1e3" is not a cursor/],
         [{ status: "done" }, /status "done" is not known\. Known: waiting, queued/],
         [{ statsu: "queued" }, /unknown option "statsu" for the list of jobs: did you mean "status"\?/],
       ];

@@ -125,6 +125,11 @@ test("the days on which retention removed something are those of UTC, whatever t
   assert.match(render(retain.show(answer, {}), paper), /\n2026-03-05 +run +age +3 +2026-02-25 22:00:00$/);
 });
 
+test("a release tells that --apply is about --drop alone, because without it everything goes at once", () => {
+  const [, release] = verbs.find(([key]) => key === "book.release") ?? assert.fail();
+  assert.match(release.input["apply"]?.about ?? "", /^with --drop: /);
+});
+
 test("what destroys opens the book to look until --apply, and a release only when it drops", () => {
   const isLooking = (key: string, input: Record<string, unknown>): boolean | undefined => {
     const verb = verbs.find(([each]) => each === key)?.[1] ?? assert.fail(key);

@@ -4,7 +4,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import type { Held, Released } from "../../index.ts";
 import { systemClock } from "../../core/clock.ts";
 import { duration, flag, maybe, text, word } from "../field.ts";
-import { applying, rehearsing } from "../shared-fields.ts";
+import { rehearsing } from "../shared-fields.ts";
 import { bytes, count, table, when, type Part } from "../shown.ts";
 import { admin, read, type Call } from "../verb.ts";
 
@@ -63,7 +63,7 @@ how many, and does it with --apply. Of all tenants, unless --tenant is given.`,
       ...which,
       drop: maybe(flag("cancel the jobs instead; needs --apply")),
       ...rehearsing,
-      ...applying,
+      apply: maybe(flag("with --drop: do it, and do not only say it")),
     },
     examples: ["release --kind call --older-than 1h --drop --apply", "release"],
     run(book, { drop = false, dryRun = false, apply = false, ...filter }, call) {

@@ -35,7 +35,10 @@ export const schedules = {
     },
     show: ({ decisions, ...schedule }) => [
       ...schedulePage(schedule),
-      section("decisions", table(decisions, decisionTable.columns, decisionTable)),
+      section(
+        "decisions",
+        table(decisions, decisionTable.columns, { ...decisionTable, none: "No slot has been decided." }),
+      ),
     ],
   }),
 
