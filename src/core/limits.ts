@@ -59,8 +59,6 @@ export const limits = {
   readsWaitingMax: 1000,
   // A read on SQLite that has had a processor for so long is slow, and lets all other processes come first.
   readYieldMs: 20,
-  // And one that has had it for so long has only what no other process wants.
-  readYieldAllMs: 1000,
   // After a slow read, so many quick ones of its tenant still let the others come first.
   readsPatient: 4,
   // A reader process that was idle for this long is ended, or earlier when all places are taken and another one is needed.

@@ -16,11 +16,6 @@ import type { ReaderAnswer, ReaderData, ReaderRequest } from "./reader-program.t
 
 export type Answered = { readonly rows: unknown[]; readonly more: boolean };
 
-/** Whom a slow reader lets come first: those who want a processor more often than not, or everybody. */
-export type Yields = "some" | "all";
-
-const priorities = { some: constants.priority.PRIORITY_BELOW_NORMAL, all: constants.priority.PRIORITY_LOW };
-
 export type SqliteReader = {
   /** `bytesMax`: the answer ends early there, and says that there is more. */
   all(query: Query, bytesMax?: number): Promise<Answered>;
@@ -29,9 +24,9 @@ export type SqliteReader = {
   end(): Promise<void>;
   /** False once it has ended, or was told to. */
   readonly alive: boolean;
-  /** Lets other processes come first, for the rest of its life: only the system's owner may take that back. */
-  yield(to: Yields): void;
-  readonly yielded: Yields | null;
+  /** Lets every other process come first, for the rest of its life: only the system's owner may take that back. */
+  yield(): void;
+  readonly yielded: boolean;
   /** For how long it has had a processor, in all; null where the system does not say. */
   busyMs(): number | null;
   /** Whether it is ready to be asked. */
@@ -56,7 +51,7 @@ export function createReader(data: ReaderData, where: "process" | "thread" = "th
   const waiting = new Map<number, Asker>();
   let running: Running | undefined;
   let ended = false;
-  let yielded: Yields | null = null;
+  let yielded = false;
   let started = false;
   let lastId = 0;
 
@@ -80,7 +75,7 @@ export function createReader(data: ReaderData, where: "process" | "thread" = "th
 
   function start(): Running {
     const begun = (where === "thread" ? startInThread : startProcess)(data, hear, gone);
-    if (yielded !== null) begun.yield(yielded);
+    if (yielded) begun.yield();
     return begun;
   }
 
@@ -127,9 +122,9 @@ export function createReader(data: ReaderData, where: "process" | "thread" = "th
     get alive() {
       return !ended;
     },
-    yield(to) {
-      yielded = to;
-      running?.yield(to);
+    yield() {
+      yielded = true;
+      running?.yield();
     },
     get yielded() {
       return yielded;
@@ -155,7 +150,7 @@ export function createReader(data: ReaderData, where: "process" | "thread" = "th
 type Running = {
   send(request: ReaderRequest): void;
   hold(alive: boolean): void;
-  yield(to: Yields): void;
+  yield(): void;
   busyMs(): number | null;
   kill(): Promise<void>;
 };
@@ -200,11 +195,11 @@ function startProcess(data: ReaderData, hear: Hear, gone: (cause: unknown) => vo
       child[change]();
       child.channel?.[change]();
     },
-    yield(to) {
+    yield() {
       // One that could not be started has no number, and to the system none means this very process.
       const { pid } = child;
       // Where the system does not let it, it competes with the others.
-      if (pid !== undefined) attempt(() => setPriority(pid, priorities[to]));
+      if (pid !== undefined) attempt(() => setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL));
     },
     busyMs: () => (child.pid === undefined ? null : processorMs(child.pid)),
     kill() {

@@ -1,12 +1,12 @@
 // The readers of one book. Each serves one read at a time, so whoever has to be ended takes nobody along; they start
-// when they are needed and end when they are not for a while. A slow read lets other processes come first, and its
+// when they are needed and end when they are not for a while. A slow read lets every other process come first, and its
 // tenant keeps that reader for what it asks for next: neither its reads nor the start of a reader for them, after one had to
 // be ended, take a processor from others.
 import { systemClock, type Timer } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
 import type { ReaderData } from "./reader-program.ts";
 import type { Query } from "../sql.ts";
-import { createReader, type Answered, type SqliteReader, type Yields } from "./reader.ts";
+import { createReader, type Answered, type SqliteReader } from "./reader.ts";
 
 export type Readers = {
   /** Runs one statement. A reader that ended by itself, or by the system's hand, is no reason to fail: another is asked. */
@@ -29,8 +29,8 @@ export function createReaders(data: ReaderData, where: "process" | "thread"): Re
   const idle = new Map<SqliteReader, { readonly timer: Timer; readonly only: string | null }>();
   const dying = new Set<Promise<void>>();
   let busy = 0;
-  /** How many reads of a tenant still run where others come first, and where that is. */
-  const patient = new Map<string, { readonly left: number; readonly to: Yields }>();
+  /** How many reads of a tenant still run where others come first. */
+  const patient = new Map<string, number>();
 
   function kill(reader: SqliteReader): void {
     const ended = reader.kill().finally(() => dying.delete(ended));
@@ -38,19 +38,16 @@ export function createReaders(data: ReaderData, where: "process" | "thread"): Re
   }
 
   function take(tenant: string): SqliteReader {
-    const to = patient.get(tenant)?.to;
-    const only = to === undefined ? null : tenant;
+    const only = patient.has(tenant) ? tenant : null;
     for (const [reader, rest] of [...idle].toReversed()) {
       if (reader.alive && rest.only !== only) continue;
       rest.timer.cancel();
       idle.delete(reader);
-      if (!reader.alive) continue;
-      if (to === "all" && reader.yielded !== to) reader.yield(to);
-      return reader;
+      if (reader.alive) return reader;
     }
     makeRoom();
     const reader = createReader(data, where);
-    if (to !== undefined) reader.yield(to);
+    if (only !== null) reader.yield();
     return reader;
   }
   function makeRoom(): void {
@@ -61,7 +58,7 @@ export function createReaders(data: ReaderData, where: "process" | "thread"): Re
   }
   function rest(reader: SqliteReader, tenant: string): void {
     const timer = systemClock.after(limits.readerIdleMs, () => end(reader));
-    idle.set(reader, { timer, only: reader.yielded === null ? null : tenant });
+    idle.set(reader, { timer, only: reader.yielded ? tenant : null });
   }
   function end(reader: SqliteReader): void {
     idle.get(reader)?.timer.cancel();
@@ -69,12 +66,10 @@ export function createReaders(data: ReaderData, where: "process" | "thread"): Re
     kill(reader);
   }
   /** Whoever asked for a slow read asks for the next ones as well. */
-  function remember(tenant: string, slow: Yields | null): void {
-    const before = patient.get(tenant);
-    const left = slow === null ? (before?.left ?? 0) - 1 : limits.readsPatient;
-    const to = slow === "all" ? "all" : (before?.to ?? "some");
+  function remember(tenant: string, slow: boolean): void {
+    const left = slow ? limits.readsPatient : (patient.get(tenant) ?? 0) - 1;
     patient.delete(tenant);
-    if (left > 0) patient.set(tenant, { left, to });
+    if (left > 0) patient.set(tenant, left);
     if (patient.size > patientMax) patient.delete(patient.keys().next().value ?? "");
   }
 
@@ -89,7 +84,7 @@ export function createReaders(data: ReaderData, where: "process" | "thread"): Re
       busy--;
       pace.stop();
       signal.removeEventListener("abort", killed);
-      remember(tenant, pace.slow ?? (reader.alive ? null : "some"));
+      remember(tenant, pace.isSlow || !reader.alive);
       if (reader.alive) rest(reader, tenant);
       else kill(reader);
     }
@@ -128,36 +123,35 @@ export function createReaders(data: ReaderData, where: "process" | "thread"): Re
   };
 }
 
-type Pace = { stop(): void; readonly slow: Yields | null };
+type Pace = { stop(): void; readonly isSlow: boolean };
 
-/** A system that does not say who had a processor counts looks. */
-const lookCountsMs = limits.readYieldMs / 10;
+/** Of a system that does not say who had a processor, so many looks tell a slow read. */
+const looksMax = 10;
 
-/** Lets others come first once the read has had a processor for long. What it waits for a processor, or for the reader to
+/** Lets the others come first once the read has had a processor for long. What it waits for a processor, or for the reader to
  *  start, is not the read's: on a busy machine quick reads must not become slow ones. */
 function watchPace(reader: SqliteReader): Pace {
-  let slow: Yields | null = null;
+  let isSlow = false;
   let looks = 0;
   let countedFromMs: number | undefined;
   let timer = systemClock.after(limits.readYieldMs, look);
 
   function look(): void {
-    const busyMs = reader.started ? hasBeenBusyMs() : 0;
-    if (busyMs >= limits.readYieldMs) slow = busyMs >= limits.readYieldAllMs ? "all" : "some";
-    if (slow !== null && reader.yielded !== "all") reader.yield(slow);
-    if (slow !== "all") timer = systemClock.after(limits.readYieldMs, look);
+    isSlow ||= reader.started && hasBeenLong();
+    if (isSlow) reader.yield();
+    else timer = systemClock.after(limits.readYieldMs, look);
   }
   // The system is asked for the first time when the read is no quick one any more.
-  function hasBeenBusyMs(): number {
+  function hasBeenLong(): boolean {
     const nowMs = reader.busyMs();
-    if (nowMs === null) return ++looks * lookCountsMs;
+    if (nowMs === null) return ++looks >= looksMax;
     countedFromMs ??= nowMs;
-    return nowMs - countedFromMs;
+    return nowMs - countedFromMs >= limits.readYieldMs;
   }
   return {
     stop: () => timer.cancel(),
-    get slow() {
-      return slow;
+    get isSlow() {
+      return isSlow;
     },
   };
 }
