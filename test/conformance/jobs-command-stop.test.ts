@@ -5,7 +5,7 @@ import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { command, manualClock, type Book, type JobRecord, type OpenOptions } from "../../src/index.ts";
-import { RunContext, type RunState } from "../../src/jobs/run/run.ts";
+import { newRun, RunContext } from "../../src/jobs/run/run.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { backends, openTest, shellScript, testFolder, type Backend } from "../support/open-test.ts";
 import { isGone, listenToPrograms } from "../support/reporting-program.ts";
@@ -174,18 +174,7 @@ for (const backend of backends) {
       await at.jobs.enqueue(program, reports.params("alone"));
       const [claimed] = await at.claim(1);
       const job = claimed ?? assert.fail("nothing was claimed");
-      const state: RunState = {
-        job,
-        startedMs: 0,
-        controller: undefined,
-        abortReason: undefined,
-        onAbort: undefined,
-        progress: undefined,
-        logs: [],
-        logged: 0,
-        settled: false,
-        step: undefined,
-      };
+      const state = newRun(job, 0);
       const unused = (): never => assert.fail("not used");
       const parts = { now: () => 0, changed: () => undefined, finish: unused, step: unused };
 

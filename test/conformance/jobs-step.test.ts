@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, limits, type Book, type DaybookError, type JobContext, type UserTx } from "../../src/index.ts";
-import type { RunState } from "../../src/jobs/run/run.ts";
+import { newRun } from "../../src/jobs/run/run.ts";
 import { recoverSession } from "../../src/jobs/settle/rescue.ts";
 import { createStep, keepStep } from "../../src/jobs/run/step.ts";
 import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
@@ -352,7 +352,7 @@ for (const backend of backends) {
       let reads = 0;
       const store: typeof engine.store = { ...engine.store, read: (query) => (reads++, engine.store.read(query)) };
       const stepOf = (claimed: ClaimedJob): ReturnType<typeof createStep> =>
-        createStep({ ...engine.engine, store }, stateOf(claimed));
+        createStep({ ...engine.engine, store }, newRun(claimed, 0));
       await engine.jobs.enqueue(work, {});
 
       const [first] = (await engine.claim(1)) as [ClaimedJob];
@@ -378,7 +378,7 @@ for (const backend of backends) {
       await jobs.enqueue(work, {});
       const [claimed] = (await claim(1)) as [ClaimedJob];
       // Aborted runs do not run steps, but count them.
-      const step = createStep(engine, { ...stateOf(claimed), abortReason: new Error("over") as DaybookError });
+      const step = createStep(engine, { ...newRun(claimed, 0), abortReason: new Error("over") as DaybookError });
 
       for (let n = 0; n < limits.stepsMax; n++)
         await assert.rejects(
@@ -419,7 +419,7 @@ test("postgres: whoever ends a run waits for a step that is just being kept, so 
   await recovered;
 
   const [third] = (await claim(1)) as [ClaimedJob];
-  assert.equal(await createStep(engine, stateOf(third))("a", () => "again"), "kept");
+  assert.equal(await createStep(engine, newRun(third, 0))("a", () => "again"), "kept");
 });
 
 // Types: what a step gives is what its function gives, without a word from the user.
@@ -450,21 +450,6 @@ async function lose(
     (tx) => tx.sql<{ session_seq: number }>`select session_seq from daybook_job_now where id = ${id}`,
   );
   await store.write((tx) => recoverSession(tx, { kinds: {} }, row?.session_seq ?? 0));
-}
-
-function stateOf(claimed: ClaimedJob): RunState {
-  return {
-    job: claimed,
-    startedMs: 0,
-    controller: undefined,
-    abortReason: undefined,
-    onAbort: undefined,
-    progress: undefined,
-    logs: [],
-    logged: 0,
-    settled: false,
-    step: undefined,
-  };
 }
 
 async function createEffects(book: Book): Promise<void> {
