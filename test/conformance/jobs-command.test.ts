@@ -18,6 +18,7 @@ import { z } from "zod";
 import { command, manualClock, type Book, type CommandResult, type JobRecord } from "../../src/index.ts";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
 import type { AnyJob } from "../../src/jobs/define.ts";
+import { openLog } from "../../src/jobs/command/log-file.ts";
 import { backends, openTest, shellScript, testFolder, type Backend } from "../support/open-test.ts";
 
 const node = process.execPath;
@@ -378,6 +379,19 @@ for (const backend of backends) {
     });
   });
 }
+
+test("a run's time is later than that of every file before it, though the file system's clock stands still between", async (t) => {
+  const folder = testFolder(t);
+  const log = await openLog(join(folder, "run.log"), 1000);
+  t.after(() => log.close());
+
+  for (let round = 0; round < 10; round++) {
+    const file = join(folder, `${round}.txt`);
+    writeFileSync(file, "made before the run");
+    const sinceNs = await log.newTimeNs(systemClock, t.signal);
+    assert.ok(statSync(file, { bigint: true }).ctimeNs < sinceNs, `round ${round}`);
+  }
+});
 
 test("a file book keeps the output of programs beside it, unless it is told where", async (t) => {
   const say = command("say", { argv: ["echo", "hello"] });

@@ -226,13 +226,15 @@ async function runCommand(
       throw commandError(`its log could not be made in ${quote(engine.files)}: ${describeError(error).message}`, error);
     });
     const cwd = resolve(plan.cwd ?? ".");
+    const { waitClock: clock } = engine.store;
+    const sinceNs = plan.artifacts.length === 0 ? 0n : await file.newTimeNs(clock, signal);
     const { end, stopped } = await runProgram({
       runId: job.runId,
       argv,
       cwd,
       env: plan.env,
       log: file,
-      clock: engine.store.waitClock,
+      clock,
       signal,
       note: (pid) => noteProcess(engine, job, pid),
     });
@@ -240,7 +242,7 @@ async function runCommand(
     const reason = (): string => describeError(signal.reason).message;
     const { note, interrupted, ...made } = stopped
       ? { ...noArtifacts, note: reason(), interrupted: true }
-      : await gather(plan, cwd, file, signal);
+      : await gather(plan, { cwd, sinceNs, signal });
     const notes = [failure, note].filter((each) => each !== null);
     await close({ ...end, ...made, log, note: notes.join("; ") || null });
     if (interrupted) throw commandError(`${reason()}; ${describeEnd(argv, end)}`);
@@ -258,11 +260,11 @@ async function runCommand(
 type Gathered = Artifacts & { readonly note: string | null; readonly interrupted: boolean };
 const noArtifacts: Gathered = { artifacts: [], artifactsLeftOut: 0, note: null, interrupted: false };
 
-async function gather(plan: CommandPlan, cwd: string, log: LogFile, signal: AbortSignal): Promise<Gathered> {
+async function gather(plan: CommandPlan, from: Parameters<typeof collectArtifacts>[1]): Promise<Gathered> {
   try {
-    return { ...noArtifacts, ...(await collectArtifacts(plan.artifacts, { cwd, sinceNs: log.madeAtNs, signal })) };
+    return { ...noArtifacts, ...(await collectArtifacts(plan.artifacts, from)) };
   } catch (error) {
-    if (signal.aborted) return { ...noArtifacts, interrupted: true };
+    if (from.signal.aborted) return { ...noArtifacts, interrupted: true };
     return { ...noArtifacts, note: `its artifacts could not be collected: ${describeError(error).message}` };
   }
 }

@@ -2,6 +2,7 @@
 // read and counted. So no program is held up by its own output, and five gigabytes of it cost no more than the limit.
 import { mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
+import type { Clock } from "../../core/clock.ts";
 import { describeError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { storableText } from "../../core/quote.ts";
@@ -16,15 +17,23 @@ export type CommandLog = {
   readonly tail: string;
 };
 
+/** The coarsest clock of a file system in use moves every two seconds. */
+const tickMsMax = 2_100;
+
 export async function openLog(path: string, bytesMax: number) {
   // What programs say is for their owner alone.
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const file = await open(path, "w", 0o600);
-  const { ctimeNs } = await file.stat({ bigint: true });
   let [bytes, kept] = [0, 0];
   let tail: Buffer = Buffer.alloc(0);
   let failure: string | null = null;
   let closing: ReturnType<typeof close> | undefined;
+
+  /** The file system's clock: whatever changes a file's entry gives it the time. */
+  async function timeNs(): Promise<bigint> {
+    await file.chmod(0o600);
+    return (await file.stat({ bigint: true })).ctimeNs;
+  }
 
   // A full disk must not stop the program: it did not ask for a log.
   async function keep(chunk: Buffer): Promise<void> {
@@ -50,8 +59,16 @@ export async function openLog(path: string, bytesMax: number) {
   }
 
   return {
-    /** When the file was made, by the clock of the file system. */
-    madeAtNs: ctimeNs,
+    /** A time of the file system's clock that no file has yet. That clock stands still for milliseconds at a time, so a
+     *  file may have been changed at its present time before the run began. */
+    async newTimeNs(clock: Clock, signal: AbortSignal): Promise<bigint> {
+      const presentNs = await timeNs();
+      for (let waitedMs = 0; ; waitedMs++) {
+        const nextNs = await timeNs();
+        if (nextNs > presentNs || waitedMs === tickMsMax) return nextNs;
+        await clock.sleep(1, signal);
+      }
+    },
     /** Keeps all that comes, until there is no more; never rejects. */
     async follow(output: AsyncIterable<Buffer>) {
       try {
