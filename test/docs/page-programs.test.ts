@@ -30,6 +30,7 @@ test("the examples of docs/events.md are a program that runs", async (t) => {
     "order.paid acked 2",
     "0 caused by it",
     "1 said again",
+    "1 would be said again",
     'audit order.paid {"orderId":"o-17"} 36',
     "0 0",
     "charge failed for good, try 1: no such card",
