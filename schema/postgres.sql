@@ -474,6 +474,7 @@ create table daybook_listener (
   tenant_id text not null,
   name text not null,
   topics text not null,
+  predicate text,
   queue text not null,
   ordered bigint not null,
   attempts bigint not null,

@@ -425,6 +425,7 @@ CREATE TABLE daybook_listener (
   tenant_id text not null,
   name text not null,
   topics text not null,
+  predicate text,
   queue text not null,
   ordered integer not null check (ordered in (0, 1)),
   attempts integer not null check (attempts >= 1),

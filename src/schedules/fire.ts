@@ -68,9 +68,11 @@ async function tellSkipped(tx: Tx, { announce }: Ports, rows: ScheduleRow[], dec
   for (const decision of decisions) {
     if ((decision.job_id ?? decision.event_id) !== null) continue;
     const { slot_at: at, until_at: until, slots, kind, note, schedule_seq: seq } = decision;
-    const schedule = rows.find((row) => row.seq === seq)?.name ?? null;
+    const schedule = rows.find((row) => row.seq === seq)?.name;
+    if (schedule === undefined) continue;
     const payload = { schedule, at, until, slots, kind, note };
-    await announce?.tell(tx, decision.tenant_id, { topic: "schedule.skipped", payload });
+    const fact = { topic: "schedule.skipped", payload, key: schedule, inOrder: true } as const;
+    await announce?.tell(tx, decision.tenant_id, fact);
   }
 }
 

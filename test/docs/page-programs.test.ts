@@ -28,6 +28,7 @@ test("the examples of docs/events.md are a program that runs", async (t) => {
     "2 reserved",
     "0 dead letters",
     "order.paid acked 2",
+    "1 would be said again",
     "0 caused by it",
     "1 said again",
     'audit order.paid {"orderId":"o-17"} 36',
