@@ -139,6 +139,8 @@ export { app, type App, type AppScheduleOptions, type RegistrationOptions } from
 export type { Apps } from "./book/app-verbs.ts";
 export type { AnyApp, AppOptions, ErrorPlace, OnError } from "./apps/define.ts";
 export type { AppDetails, AppInstance, AppRecord, RegistrationRecord } from "./apps/read-apps.ts";
+export type { AppStopped } from "./book/app-verbs.ts";
+export type { PendingEvents } from "./apps/instance.ts";
 export { DaybookError, errorCodes, isDaybookError, type ErrorCode } from "./core/error.ts";
 export { type Clock } from "./core/clock.ts";
 export { manualClock, type ManualClock } from "./core/manual-clock.ts";

@@ -8,7 +8,11 @@ import { projectWith, root, runPage, runProgram, snippetsOf } from "./snippet.ts
 test("the examples of docs/apps.md are a program that runs", async (t) => {
   const printed = await runPage(t, "docs/apps.md");
 
-  assert.deepEqual(printed.trimEnd().split("\n"), ["hall: light on", "running running", "turnOn moving = true home"]);
+  assert.deepEqual(printed.trimEnd().split("\n"), [
+    "hall: light on",
+    "off: 1 of motion.hall waited (debounce)",
+    ...["running running", "turnOn moving = true home"],
+  ]);
 });
 
 test("the examples of docs/calls.md are a program that runs", async (t) => {
