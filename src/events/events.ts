@@ -29,10 +29,14 @@ export type EventVerbs = {
    *
    *  ```ts
    *  await tx.events.publish(OrderPaid, { orderId: "o-17" }, { key: "o-17" });
-   *  ``` */
-  publish<Input>(event: Event<Input, unknown>, payload: NoInfer<Input>, options?: PublishOptions): Promise<Published>;
-  /** By topic. The payload is checked if the topic's event is in "use". */
-  publish(topic: string, payload: unknown, options?: PublishOptions): Promise<Published>;
+   *  ```
+   *
+   *  The payload of a mere topic is checked if the topic's event is in "use". */
+  publish<Input>(
+    event: Event<Input, unknown> | string,
+    payload: NoInfer<Input>,
+    options?: PublishOptions,
+  ): Promise<Published>;
 };
 
 export type Events = EventVerbs & {
