@@ -111,10 +111,10 @@ async function fireAll(
   return null;
 }
 
-// Slots that are caught up are made at the same moment, and with "skip" each would make the next one be skipped. A schedule that
-// asked for all of them wants each, so they run one after another.
-function inLine({ overlap }: ScheduleRow, { kind }: Fire): boolean {
-  return overlap === "skip" && kind === "caught_up";
+// Slots that are caught up are made at the same moment, with those that are due just now, and with "skip" each would make the next
+// one be skipped. A schedule that asked for all of them wants each, so they run one after another.
+function inLine({ overlap }: ScheduleRow, { kind, behindMissed }: Fire): boolean {
+  return overlap === "skip" && (kind === "caught_up" || behindMissed);
 }
 
 type Fired = Pick<DecisionRow, "job_id" | "event_id">;
