@@ -208,7 +208,10 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       ...scheduleVerbs(rooms.jobs, within),
       ...scheduleReads(rooms.jobs, tenantId),
     }),
-    calls: outsideUnits(of, "calls", { ...callVerbs(callsParts(rooms), within), ...callReads(store, tenantId) }),
+    calls: outsideUnits(of, "calls", {
+      ...callVerbs(callsParts(rooms), within),
+      ...callReads(callsParts(rooms), store, tenantId),
+    }),
     events: {
       ...outsideUnits(of, "events", { ...eventVerbs(rooms.events, within), ...eventReads(rooms.events, tenantId) }),
       ...liveVerbs(rooms.live, rooms.events, tenantId),

@@ -19,8 +19,8 @@ test("the examples of docs/calls.md are a program that runs", async (t) => {
   const printed = await runPage(t, "docs/calls.md");
 
   assert.deepEqual(printed.trimEnd().split("\n"), [
-    ...["succeeded 200 POST /reserve?token=[redacted] was done"],
-    ...["http://127.0.0.1:80/reserve?token=[redacted] [redacted]", "time cancelled", "1"],
+    ...["succeeded 200 sealed http://127.0.0.1:80/[hidden]"],
+    ...["Bearer geheim-17 POST /reserve?token=geheim was done", "time cancelled", "1"],
   ]);
 });
 
