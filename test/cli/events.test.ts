@@ -22,7 +22,7 @@ for (const backend of cliBackends) {
     const worker = await book.startWorker();
 
     const published = await answer(["events", "publish", "order.paid", "--payload", '{"n":1}', "--id", "e-1"], url);
-    const again = await runCli(["events", "publish", "order.paid", "--id", "e-1", "--book", url]);
+    const again = await runCli(["events", "publish", "order.paid", "--payload", '{"n":1}', "--id", "e-1", "--book", url]);
     const wrong = await refusal(["events", "publish", "order..paid"], url);
     while ((await book.deadLetters.list()).items.length === 0) await worker.idle();
     const shown = await answer(["events", "show", "e-1"], url);
