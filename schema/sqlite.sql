@@ -15,8 +15,9 @@ CREATE TABLE daybook_app_instance (
   error_type text,
   error_message text,
   error_trace text,
+  error_at text,
   changed_at integer not null,
-  unique (tenant_id, app_key, instance_index),
+  unique (tenant_id, app_key, instance_index, session_seq),
   check ((status = 'failed') = (error_type is not null))
 ) strict;
 
