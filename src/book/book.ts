@@ -222,7 +222,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     apps: outsideUnits(
       of,
       "apps",
-      appVerbs(store, tenantId, rooms.apps?.tenant === tenantId ? rooms.apps.here : undefined),
+      appVerbs(rooms.jobs, { tenant: tenantId, seenBy }, rooms.apps?.tenant === tenantId ? rooms.apps.here : undefined),
     ),
     queues: outsideUnits(of, "queues", { ...queueVerbs(within), ...queueReads(store, tenantId) }),
     templates: outsideUnits(of, "templates", {
