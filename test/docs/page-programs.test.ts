@@ -114,3 +114,7 @@ test("the examples of docs/telemetry.md are a program that runs", async (t) => {
 test("the examples of docs/testing.md are a program that runs", async (t) => {
   assert.equal(await runPage(t, "docs/testing.md"), "all is as it should be\n");
 });
+
+test("the examples of docs/your-toolkit.md are a program that runs", async (t) => {
+  assert.equal(await runPage(t, "docs/your-toolkit.md"), "Welcome, Ada.\nWelcome, Bob.\n");
+});
