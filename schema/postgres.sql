@@ -41,10 +41,8 @@ create table daybook_call (
   method text not null,
   host text not null,
   request text not null,
-  content text,
+  content text not null,
   key_id text,
-  kept text not null,
-  fingerprint text,
   policy text not null,
   outcome text,
   correlation_id text not null,
@@ -56,16 +54,13 @@ create table daybook_call (
   constraint daybook_call_check CHECK (((started_at >= submitted_at) AND (started_at >= due_at))),
   constraint daybook_call_check1 CHECK ((finished_at >= COALESCE(started_at, submitted_at))),
   constraint daybook_call_check2 CHECK (((finished_at IS NULL) = (outcome IS NULL))),
-  constraint daybook_call_check3 CHECK (((kept = 'sealed'::text) = (key_id IS NOT NULL))),
-  constraint daybook_call_check4 CHECK (((content IS NULL) = ((kept = 'until_ended'::text) AND (finished_at IS NOT NULL)))),
-  constraint daybook_call_check5 CHECK (
+  constraint daybook_call_check3 CHECK (
 CASE status
     WHEN 'scheduled'::text THEN ((started_at IS NULL) AND (finished_at IS NULL))
     WHEN 'running'::text THEN ((started_at IS NOT NULL) AND (finished_at IS NULL))
     WHEN 'cancelled'::text THEN (finished_at IS NOT NULL)
     ELSE ((status = ANY (ARRAY['succeeded'::text, 'failed'::text])) AND (started_at IS NOT NULL) AND (finished_at IS NOT NULL))
 END),
-  constraint daybook_call_kept_check CHECK ((kept = ANY (ARRAY['sealed'::text, 'clear'::text, 'until_ended'::text]))),
   constraint daybook_call_method_check CHECK ((method = ANY (ARRAY['GET'::text, 'POST'::text, 'PUT'::text, 'DELETE'::text, 'PATCH'::text])))
 );
 
@@ -82,11 +77,17 @@ create table daybook_call_attempt (
   number bigint not null,
   started_at bigint not null,
   finished_at bigint,
+  method text not null,
+  url text not null,
+  request_headers text not null,
+  request_body text,
   response_status bigint,
+  response_headers text,
+  response_body text,
+  response_base64 bigint default 0 not null,
   response_bytes bigint,
   response_truncated bigint default 0 not null,
-  answer text,
-  key_id text,
+  hops text,
   error_kind text,
   error_message text,
   dns_ms double precision,
@@ -98,11 +99,7 @@ create table daybook_call_attempt (
   constraint daybook_call_attempt_tenant_id_call_id_fkey FOREIGN KEY (tenant_id, call_id) REFERENCES daybook_call(tenant_id, id) ON DELETE CASCADE,
   constraint daybook_call_attempt_check CHECK ((finished_at >= started_at)),
   constraint daybook_call_attempt_check1 CHECK (((finished_at IS NOT NULL) OR ((response_status IS NULL) AND (error_kind IS NULL) AND (total_ms IS NULL)))),
-  constraint daybook_call_attempt_check2 CHECK (
-CASE
-    WHEN (answer IS NULL) THEN (key_id IS NULL)
-    ELSE (response_status IS NOT NULL)
-END),
+  constraint daybook_call_attempt_method_check CHECK ((method = ANY (ARRAY['GET'::text, 'POST'::text, 'PUT'::text, 'DELETE'::text, 'PATCH'::text]))),
   constraint daybook_call_attempt_number_check CHECK ((number >= 1))
 );
 
@@ -477,7 +474,6 @@ create table daybook_listener (
   tenant_id text not null,
   name text not null,
   topics text not null,
-  predicate text,
   queue text not null,
   ordered bigint not null,
   attempts bigint not null,
@@ -587,7 +583,7 @@ create table daybook_record (
   constraint daybook_record_from_type_seq_fkey FOREIGN KEY (from_type_seq) REFERENCES daybook_record_type(seq),
   constraint daybook_record_to_type_seq_fkey FOREIGN KEY (to_type_seq) REFERENCES daybook_record_type(seq),
   constraint daybook_record_type_seq_fkey FOREIGN KEY (type_seq) REFERENCES daybook_record_type(seq),
-  constraint daybook_record_check CHECK ((((from_key IS NULL) = (to_key IS NULL)) AND ((from_key IS NULL) = (instance_key IS NULL)) AND ((from_key IS NULL) = (from_type_seq IS NULL)) AND ((to_key IS NULL) = (to_type_seq IS NULL)))),
+  constraint daybook_record_check CHECK ((((from_key IS NULL) AND (to_key IS NULL) AND (instance_key IS NULL) AND (from_type_seq IS NULL) AND (to_type_seq IS NULL)) OR ((from_key IS NOT NULL) AND (to_key IS NOT NULL) AND (instance_key IS NOT NULL) AND (from_type_seq IS NOT NULL) AND (to_type_seq IS NOT NULL)))),
   constraint daybook_record_revision_check CHECK ((revision >= 1))
 );
 
@@ -693,7 +689,7 @@ create table daybook_record_version (
   constraint daybook_record_version_to_type_seq_fkey FOREIGN KEY (to_type_seq) REFERENCES daybook_record_type(seq),
   constraint daybook_record_version_type_seq_fkey FOREIGN KEY (type_seq) REFERENCES daybook_record_type(seq),
   constraint daybook_record_version_check CHECK ((to_commit > from_commit)),
-  constraint daybook_record_version_check1 CHECK ((((from_key IS NULL) = (to_key IS NULL)) AND ((from_key IS NULL) = (instance_key IS NULL)) AND ((from_key IS NULL) = (from_type_seq IS NULL)) AND ((to_key IS NULL) = (to_type_seq IS NULL)))),
+  constraint daybook_record_version_check1 CHECK ((((from_key IS NULL) AND (to_key IS NULL) AND (instance_key IS NULL) AND (from_type_seq IS NULL) AND (to_type_seq IS NULL)) OR ((from_key IS NOT NULL) AND (to_key IS NOT NULL) AND (instance_key IS NOT NULL) AND (from_type_seq IS NOT NULL) AND (to_type_seq IS NOT NULL)))),
   constraint daybook_record_version_ended_check CHECK ((ended = ANY (ARRAY['replaced'::text, 'deleted'::text]))),
   constraint daybook_record_version_revision_check CHECK ((revision >= 1))
 );

@@ -33,10 +33,8 @@ CREATE TABLE daybook_call (
   method text not null check (method in ('GET', 'POST', 'PUT', 'DELETE', 'PATCH')),
   host text not null,
   request text not null,
-  content text,
+  content text not null,
   key_id text,
-  kept text not null check (kept in ('sealed', 'clear', 'until_ended')),
-  fingerprint text,
   policy text not null,
   outcome text,
   correlation_id text not null,
@@ -47,8 +45,6 @@ CREATE TABLE daybook_call (
   check (started_at >= submitted_at and started_at >= due_at),
   check (finished_at >= coalesce(started_at, submitted_at)),
   check ((finished_at is null) = (outcome is null)),
-  check ((kept = 'sealed') = (key_id is not null)),
-  check ((content is null) = (kept = 'until_ended' and finished_at is not null)),
   check (case status
     when 'scheduled' then started_at is null and finished_at is null
     when 'running' then started_at is not null and finished_at is null
@@ -70,11 +66,17 @@ CREATE TABLE daybook_call_attempt (
   number integer not null check (number >= 1),
   started_at integer not null,
   finished_at integer,
+  method text not null check (method in ('GET', 'POST', 'PUT', 'DELETE', 'PATCH')),
+  url text not null,
+  request_headers text not null,
+  request_body text,
   response_status integer,
+  response_headers text,
+  response_body text,
+  response_base64 integer not null default 0,
   response_bytes integer,
   response_truncated integer not null default 0,
-  answer text,
-  key_id text,
+  hops text,
   error_kind text,
   error_message text,
   dns_ms real,
@@ -85,8 +87,7 @@ CREATE TABLE daybook_call_attempt (
   primary key (tenant_id, call_id, id),
   foreign key (tenant_id, call_id) references daybook_call (tenant_id, id) on delete cascade,
   check (finished_at >= started_at),
-  check (finished_at is not null or (response_status is null and error_kind is null and total_ms is null)),
-  check (case when answer is null then key_id is null else response_status is not null end)
+  check (finished_at is not null or (response_status is null and error_kind is null and total_ms is null))
 ) strict;
 
 CREATE UNIQUE INDEX call_attempts_one_open on daybook_call_attempt (tenant_id, call_id) where finished_at is null;
@@ -424,7 +425,6 @@ CREATE TABLE daybook_listener (
   tenant_id text not null,
   name text not null,
   topics text not null,
-  predicate text,
   queue text not null,
   ordered integer not null check (ordered in (0, 1)),
   attempts integer not null check (attempts >= 1),
@@ -521,8 +521,8 @@ revision integer not null check (revision >= 1),
 schema_version integer not null,
 from_commit integer not null, body text not null,
       unique (type_seq, tenant_id, key),
-check ((from_key is null) = (to_key is null) and (from_key is null) = (instance_key is null)
-  and (from_key is null) = (from_type_seq is null) and (to_key is null) = (to_type_seq is null))) strict;
+check (from_key is null and to_key is null and instance_key is null and from_type_seq is null and to_type_seq is null
+  or from_key is not null and to_key is not null and instance_key is not null and from_type_seq is not null and to_type_seq is not null)) strict;
 
 CREATE INDEX relations_from on daybook_record (tenant_id, from_type_seq, from_key, type_seq) where from_key is not null;
 
@@ -608,8 +608,8 @@ from_commit integer not null,
       body text not null,
       unique (tenant_id, type_seq, key, from_commit),
       check (to_commit > from_commit),
-check ((from_key is null) = (to_key is null) and (from_key is null) = (instance_key is null)
-  and (from_key is null) = (from_type_seq is null) and (to_key is null) = (to_type_seq is null))) strict;
+check (from_key is null and to_key is null and instance_key is null and from_type_seq is null and to_type_seq is null
+  or from_key is not null and to_key is not null and instance_key is not null and from_type_seq is not null and to_type_seq is not null)) strict;
 
 CREATE INDEX versions_closed on daybook_record_version (tenant_id, type_seq, to_commit);
 
