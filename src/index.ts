@@ -25,6 +25,7 @@ export type { Finding } from "./book/doctor.ts";
 export type { Mended } from "./book/doctor.ts";
 export type { BackupReport } from "./storage/backup.ts";
 export type { BookInfo } from "./storage/info.ts";
+export type { JoinedClient } from "./storage/postgres/join-transaction.ts";
 export type { Row } from "./storage/store.ts";
 export type { Value } from "./storage/sql.ts";
 export type { RunOwner, RunRecord, RunStatus } from "./telemetry/run.ts";
