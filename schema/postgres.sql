@@ -19,9 +19,10 @@ create table daybook_app_instance (
   error_type text,
   error_message text,
   error_trace text,
+  error_at text,
   changed_at bigint not null,
   constraint daybook_app_instance_pkey PRIMARY KEY (seq),
-  constraint daybook_app_instance_tenant_id_app_key_instance_index_key UNIQUE (tenant_id, app_key, instance_index),
+  constraint daybook_app_instance_tenant_id_app_key_instance_index_sessi_key UNIQUE (tenant_id, app_key, instance_index, session_seq),
   constraint daybook_app_instance_session_seq_fkey FOREIGN KEY (session_seq) REFERENCES daybook_session(seq),
   constraint daybook_app_instance_check CHECK (((status = 'failed'::text) = (error_type IS NOT NULL))),
   constraint daybook_app_instance_instance_index_check CHECK ((instance_index >= 0)),
@@ -477,6 +478,7 @@ create table daybook_listener (
   tenant_id text not null,
   name text not null,
   topics text not null,
+  predicate text,
   queue text not null,
   ordered bigint not null,
   attempts bigint not null,
@@ -586,7 +588,7 @@ create table daybook_record (
   constraint daybook_record_from_type_seq_fkey FOREIGN KEY (from_type_seq) REFERENCES daybook_record_type(seq),
   constraint daybook_record_to_type_seq_fkey FOREIGN KEY (to_type_seq) REFERENCES daybook_record_type(seq),
   constraint daybook_record_type_seq_fkey FOREIGN KEY (type_seq) REFERENCES daybook_record_type(seq),
-  constraint daybook_record_check CHECK ((((from_key IS NULL) = (to_key IS NULL)) AND ((from_key IS NULL) = (instance_key IS NULL)) AND ((from_key IS NULL) = (from_type_seq IS NULL)) AND ((to_key IS NULL) = (to_type_seq IS NULL)))),
+  constraint daybook_record_check CHECK ((((from_key IS NULL) AND (to_key IS NULL) AND (instance_key IS NULL) AND (from_type_seq IS NULL) AND (to_type_seq IS NULL)) OR ((from_key IS NOT NULL) AND (to_key IS NOT NULL) AND (instance_key IS NOT NULL) AND (from_type_seq IS NOT NULL) AND (to_type_seq IS NOT NULL)))),
   constraint daybook_record_revision_check CHECK ((revision >= 1))
 );
 
@@ -692,7 +694,7 @@ create table daybook_record_version (
   constraint daybook_record_version_to_type_seq_fkey FOREIGN KEY (to_type_seq) REFERENCES daybook_record_type(seq),
   constraint daybook_record_version_type_seq_fkey FOREIGN KEY (type_seq) REFERENCES daybook_record_type(seq),
   constraint daybook_record_version_check CHECK ((to_commit > from_commit)),
-  constraint daybook_record_version_check1 CHECK ((((from_key IS NULL) = (to_key IS NULL)) AND ((from_key IS NULL) = (instance_key IS NULL)) AND ((from_key IS NULL) = (from_type_seq IS NULL)) AND ((to_key IS NULL) = (to_type_seq IS NULL)))),
+  constraint daybook_record_version_check1 CHECK ((((from_key IS NULL) AND (to_key IS NULL) AND (instance_key IS NULL) AND (from_type_seq IS NULL) AND (to_type_seq IS NULL)) OR ((from_key IS NOT NULL) AND (to_key IS NOT NULL) AND (instance_key IS NOT NULL) AND (from_type_seq IS NOT NULL) AND (to_type_seq IS NOT NULL)))),
   constraint daybook_record_version_ended_check CHECK ((ended = ANY (ARRAY['replaced'::text, 'deleted'::text]))),
   constraint daybook_record_version_revision_check CHECK ((revision >= 1))
 );

@@ -15,8 +15,9 @@ CREATE TABLE daybook_app_instance (
   error_type text,
   error_message text,
   error_trace text,
+  error_at text,
   changed_at integer not null,
-  unique (tenant_id, app_key, instance_index),
+  unique (tenant_id, app_key, instance_index, session_seq),
   check ((status = 'failed') = (error_type is not null))
 ) strict;
 
@@ -424,6 +425,7 @@ CREATE TABLE daybook_listener (
   tenant_id text not null,
   name text not null,
   topics text not null,
+  predicate text,
   queue text not null,
   ordered integer not null check (ordered in (0, 1)),
   attempts integer not null check (attempts >= 1),
@@ -520,8 +522,8 @@ revision integer not null check (revision >= 1),
 schema_version integer not null,
 from_commit integer not null, body text not null,
       unique (type_seq, tenant_id, key),
-check ((from_key is null) = (to_key is null) and (from_key is null) = (instance_key is null)
-  and (from_key is null) = (from_type_seq is null) and (to_key is null) = (to_type_seq is null))) strict;
+check (from_key is null and to_key is null and instance_key is null and from_type_seq is null and to_type_seq is null
+  or from_key is not null and to_key is not null and instance_key is not null and from_type_seq is not null and to_type_seq is not null)) strict;
 
 CREATE INDEX relations_from on daybook_record (tenant_id, from_type_seq, from_key, type_seq) where from_key is not null;
 
@@ -607,8 +609,8 @@ from_commit integer not null,
       body text not null,
       unique (tenant_id, type_seq, key, from_commit),
       check (to_commit > from_commit),
-check ((from_key is null) = (to_key is null) and (from_key is null) = (instance_key is null)
-  and (from_key is null) = (from_type_seq is null) and (to_key is null) = (to_type_seq is null))) strict;
+check (from_key is null and to_key is null and instance_key is null and from_type_seq is null and to_type_seq is null
+  or from_key is not null and to_key is not null and instance_key is not null and from_type_seq is not null and to_type_seq is not null)) strict;
 
 CREATE INDEX versions_closed on daybook_record_version (tenant_id, type_seq, to_commit);
 

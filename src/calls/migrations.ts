@@ -122,7 +122,8 @@ export const callViews: readonly View[] = [
     name: "timer_schedules",
     as: sql`with one as (select * from daybook_call) select
         tenant_id, id as service_call_id, correlation_id, due_at, submitted_at as registered_at,
-        started_at as reached_at, case when started_at is null then 'Scheduled' else 'Reached' end as state
+        started_at as reached_at,
+        case when started_at is not null then 'Reached' when status = 'cancelled' then 'Cancelled' else 'Scheduled' end as state
       from one`,
   },
   {

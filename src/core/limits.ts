@@ -20,6 +20,8 @@ export const limits = {
   headersBytesMax: 8192,
   // A new listener catches up on past events in slices of this size, each in a transaction.
   catchUpEventsMax: 1000,
+  // A replay of more than this is seldom meant; each is an event that every listener of its topic gets once more.
+  replayEventsMax: 10_000,
   // No person reads a tree of more events than this; the first of them tell what it is about.
   lineageEventsMax: 1000,
   // Tags are for finding things by hand; each one is a row in an index.
