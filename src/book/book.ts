@@ -29,9 +29,9 @@ import { namingCaller, outsideUnits, refuseInsideUnit, refuseVerb, wrapVerbs, ty
 import { examine, mend, type Finding, type Mended } from "./doctor.ts";
 import { metrics } from "./metrics.ts";
 import { openRuns, type Runs } from "../telemetry/runs.ts";
-import type { RetainOptions } from "../telemetry/retention/retain.ts";
 import { telemetryReads, type TelemetryReads } from "../telemetry/telemetry.ts";
-import { everyMinute, retain, type RetainedAll } from "../open/retain.ts";
+import { everyMinute, retain, type Retained } from "../open/retain.ts";
+import type { RetainOptions } from "../open/retention.ts";
 import { openSessions, type Sessions } from "../telemetry/session.ts";
 import { workUntilSignal } from "./work.ts";
 import { readTx, runUserUnit, type ReadTx, type UserTx } from "./user-tx.ts";
@@ -39,16 +39,6 @@ import { bookRecords, type Records } from "./book-records.ts";
 import { closeRooms } from "../open/close-rooms.ts";
 import { copyMarks, held, markAsCopy, release, type Held, type Released, type ReleaseOptions } from "./copy.ts";
 import type { HeldFilter } from "../jobs/wait/hold.ts";
-
-/** How things went, and how long that is kept. */
-export type Telemetry = TelemetryReads & {
-  /** Removes what is old, or too much. A process that works does so every hour, with the defaults, for all tenants.
-   *
-   *  ```ts
-   *  const { runs, logs } = await book.telemetry.retain({ runs: "14d", dryRun: true });
-   *  ``` */
-  retain(options?: RetainOptions): Promise<RetainedAll>;
-};
 
 export type Book = AsyncDisposable & {
   /** Where the book is, without a password. */
@@ -70,7 +60,7 @@ export type Book = AsyncDisposable & {
   readonly queues: Queues;
   readonly templates: Templates;
   readonly runs: Runs;
-  readonly telemetry: Telemetry;
+  readonly telemetry: TelemetryReads;
   readonly records: Records;
   /** Runs `work` in one transaction: all of it happens, or none of it, and when this resolves it is on disk. It may
    *  run more than once, so it must have no effects outside `tx`.
@@ -124,6 +114,14 @@ export type Book = AsyncDisposable & {
    *  console.log(await book.metrics());
    *  ``` */
   metrics(): Promise<string>;
+  /** Says what of this tenant is old enough to leave, and with `apply` removes it, in slices of their own transactions. A process that
+   *  works does so for all tenants soon after it began and every hour, as the `retention` of `open` says.
+   *
+   *  ```ts
+   *  const { jobs, events } = await book.retain();
+   *  await book.retain({ jobs: { olderThan: "7d", keep: 1000, status: "completed" }, apply: true });
+   *  ``` */
+  retain(options?: RetainOptions): Promise<Retained>;
   /** Starts a worker that runs the jobs of `use`, until it is stopped or the book is closed. */
   startWorker(options?: WorkerOptions): Promise<Worker>;
   /** Works until the process is told to stop (SIGINT, SIGTERM), then closes the book. When a handler ignores its signal, or
@@ -230,10 +228,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       ...templateReads(store, tenantId),
     }),
     runs: outsideUnits(of, "runs", openRuns(store, tenantId, seenBy)),
-    telemetry: outsideUnits(of, "telemetry", {
-      ...telemetryReads(store, tenantId, seenBy),
-      retain: (options?: RetainOptions) => retain(rooms, tenantId, options),
-    }),
+    telemetry: outsideUnits(of, "telemetry", telemetryReads(store, tenantId, seenBy)),
     records: bookRecords(rooms, tenantId),
     write: (work) =>
       namingCaller(() => {
@@ -258,6 +253,10 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       refuse("metrics");
       const who = { tenant: tenantId, verb: "book.metrics", msMax: limits.reportMs };
       return readAs(who, () => metrics(store, tenantId, seenBy));
+    },
+    async retain(options) {
+      refuse("retain");
+      return retain(rooms, tenantId, options);
     },
     startWorker: start,
     work: (options) =>
