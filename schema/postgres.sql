@@ -583,7 +583,7 @@ create table daybook_record (
   constraint daybook_record_from_type_seq_fkey FOREIGN KEY (from_type_seq) REFERENCES daybook_record_type(seq),
   constraint daybook_record_to_type_seq_fkey FOREIGN KEY (to_type_seq) REFERENCES daybook_record_type(seq),
   constraint daybook_record_type_seq_fkey FOREIGN KEY (type_seq) REFERENCES daybook_record_type(seq),
-  constraint daybook_record_check CHECK ((((from_key IS NULL) = (to_key IS NULL)) AND ((from_key IS NULL) = (instance_key IS NULL)) AND ((from_key IS NULL) = (from_type_seq IS NULL)) AND ((to_key IS NULL) = (to_type_seq IS NULL)))),
+  constraint daybook_record_check CHECK ((((from_key IS NULL) AND (to_key IS NULL) AND (instance_key IS NULL) AND (from_type_seq IS NULL) AND (to_type_seq IS NULL)) OR ((from_key IS NOT NULL) AND (to_key IS NOT NULL) AND (instance_key IS NOT NULL) AND (from_type_seq IS NOT NULL) AND (to_type_seq IS NOT NULL)))),
   constraint daybook_record_revision_check CHECK ((revision >= 1))
 );
 
@@ -689,7 +689,7 @@ create table daybook_record_version (
   constraint daybook_record_version_to_type_seq_fkey FOREIGN KEY (to_type_seq) REFERENCES daybook_record_type(seq),
   constraint daybook_record_version_type_seq_fkey FOREIGN KEY (type_seq) REFERENCES daybook_record_type(seq),
   constraint daybook_record_version_check CHECK ((to_commit > from_commit)),
-  constraint daybook_record_version_check1 CHECK ((((from_key IS NULL) = (to_key IS NULL)) AND ((from_key IS NULL) = (instance_key IS NULL)) AND ((from_key IS NULL) = (from_type_seq IS NULL)) AND ((to_key IS NULL) = (to_type_seq IS NULL)))),
+  constraint daybook_record_version_check1 CHECK ((((from_key IS NULL) AND (to_key IS NULL) AND (instance_key IS NULL) AND (from_type_seq IS NULL) AND (to_type_seq IS NULL)) OR ((from_key IS NOT NULL) AND (to_key IS NOT NULL) AND (instance_key IS NOT NULL) AND (from_type_seq IS NOT NULL) AND (to_type_seq IS NOT NULL)))),
   constraint daybook_record_version_ended_check CHECK ((ended = ANY (ARRAY['replaced'::text, 'deleted'::text]))),
   constraint daybook_record_version_revision_check CHECK ((revision >= 1))
 );

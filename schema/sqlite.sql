@@ -521,8 +521,8 @@ revision integer not null check (revision >= 1),
 schema_version integer not null,
 from_commit integer not null, body text not null,
       unique (type_seq, tenant_id, key),
-check ((from_key is null) = (to_key is null) and (from_key is null) = (instance_key is null)
-  and (from_key is null) = (from_type_seq is null) and (to_key is null) = (to_type_seq is null))) strict;
+check (from_key is null and to_key is null and instance_key is null and from_type_seq is null and to_type_seq is null
+  or from_key is not null and to_key is not null and instance_key is not null and from_type_seq is not null and to_type_seq is not null)) strict;
 
 CREATE INDEX relations_from on daybook_record (tenant_id, from_type_seq, from_key, type_seq) where from_key is not null;
 
@@ -608,8 +608,8 @@ from_commit integer not null,
       body text not null,
       unique (tenant_id, type_seq, key, from_commit),
       check (to_commit > from_commit),
-check ((from_key is null) = (to_key is null) and (from_key is null) = (instance_key is null)
-  and (from_key is null) = (from_type_seq is null) and (to_key is null) = (to_type_seq is null))) strict;
+check (from_key is null and to_key is null and instance_key is null and from_type_seq is null and to_type_seq is null
+  or from_key is not null and to_key is not null and instance_key is not null and from_type_seq is not null and to_type_seq is not null)) strict;
 
 CREATE INDEX versions_closed on daybook_record_version (tenant_id, type_seq, to_commit);
 

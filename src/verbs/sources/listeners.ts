@@ -2,7 +2,7 @@
 import type { Lag, ListenerRecord, SinkRecord } from "../../index.ts";
 import { invalid } from "../../core/error.ts";
 import { flag, maybe, text, time, word } from "../field.ts";
-import { count, fields, when, words, type Cell } from "../shown.ts";
+import { copied, count, fields, when, words, type Cell } from "../shown.ts";
 import { operate, read } from "../verb.ts";
 import { applying, noted } from "../shared-fields.ts";
 import { listed } from "../list.ts";
@@ -28,7 +28,7 @@ export const listeners = {
     about: "list listeners by name, with their lag",
     find: (book) => book.listeners.list(),
     columns: {
-      listener: (each) => each.name,
+      listener: (each) => copied(each.name),
       hears: hearing.topics,
       state: hearing.state,
       lag: hearing.lag,
@@ -122,18 +122,29 @@ is a conflict (exit code 5).`,
     words: "listeners remove <name>",
     destroys: true,
     about: "end a listener: nothing more is collected for it",
-    more: `It ends the listener with --apply. A program that registers the listener again brings it back, from where that
+    more: `It ends the listener with --apply, and cancels its deliveries that wait. A program that registers the listener again brings it back, from where that
 program says it starts.`,
     input: { name, allTenants: maybe(flag("end one that is for all tenants for each of them")), ...applying },
     examples: ["listeners remove tell-stock", "listeners remove tell-stock --all-tenants --apply"],
     async run(book, { name: wanted, allTenants = false, apply = false }, { tenant }) {
       // A caller that speaks for one tenant must not end what others listen to.
       if (allTenants && tenant !== null) throw invalid("all tenants are meant, so name no tenant");
-      if (apply) await book.listeners.remove(wanted, allTenants ? { tenants: "all" } : {});
-      else await book.listeners.get(wanted);
-      return { name: wanted, dryRun: !apply, removed: apply };
+      if (!apply) {
+        const { lag } = await book.listeners.get(wanted);
+        return { name: wanted, dryRun: true, removed: false, waiting: lag.events };
+      }
+      const { cancelled } = await book.listeners.remove(wanted, allTenants ? { tenants: "all" } : {});
+      return { name: wanted, dryRun: false, removed: true, waiting: cancelled };
     },
-    show: (done) => (done.dryRun ? `${done.name} would be removed; remove it with --apply` : `${done.name} is removed`),
+    show({ dryRun, name: gone, waiting }) {
+      const deliveries =
+        waiting === 0
+          ? ""
+          : `, with ${count(waiting, "delivery", "deliveries")} that ${waiting === 1 ? "waits" : "wait"}`;
+      return dryRun
+        ? `${gone} would be removed${deliveries}; remove it with --apply`
+        : `${gone} is removed${deliveries.replace(/ waits?$/, " waited")}`;
+    },
   }),
 };
 
@@ -143,7 +154,7 @@ export const sinks = {
     about: "list sinks by name, with their lag and when something last went out",
     find: (book) => book.sinks.list(),
     columns: {
-      sink: (each) => each.name,
+      sink: (each) => copied(each.name),
       takes: hearing.topics,
       state: hearing.state,
       lag: hearing.lag,
@@ -165,6 +176,7 @@ export const sinks = {
       fields({
         sink: sink.name,
         takes: sink.topics.join(", "),
+        where: sink.where,
         ...hearingFields(sink),
         "last out": when(sink.lastPublishedAt),
         listener: `sink:${sink.name}`,
