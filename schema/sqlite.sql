@@ -877,6 +877,12 @@ CREATE INDEX schedules_due on daybook_schedule (next_at) where next_at is not nu
 
 CREATE INDEX schedules_held on daybook_schedule (seq) where held = 1;
 
+CREATE TABLE daybook_schedule_zone (
+  one integer primary key check (one = 1),
+  zone text not null,
+  changed_at integer not null
+) strict;
+
 CREATE TABLE daybook_session (
   seq integer primary key,
   id text not null unique,

@@ -7,7 +7,7 @@ export type { CommandResult } from "./jobs/command/command.ts";
 export type { CommandEnvironment } from "./jobs/command/program.ts";
 export type { CommandRecord } from "./jobs/command/command-record.ts";
 export type { Artifact } from "./jobs/command/artifacts.ts";
-export type { Book, Telemetry } from "./book/book.ts";
+export type { Book, BookZone, Telemetry } from "./book/book.ts";
 export type { RetainedAll } from "./open/retain.ts";
 export type { RetainOptions } from "./telemetry/retention/retain.ts";
 export type { TelemetryReads } from "./telemetry/telemetry.ts";

@@ -60,6 +60,8 @@ export type RetryAdvice = {
   readonly counts?: boolean;
   /** The next try waits at least this long. */
   readonly atLeastMs?: number;
+  /** True: there was nothing to do any more, so the run is recorded as skipped. */
+  readonly skip?: boolean;
 };
 
 // Beside the error and not on it: what is thrown may be frozen, and is shown to people.

@@ -8,6 +8,7 @@ import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { command, type CommandOptions } from "../jobs/command/command.ts";
 import type { AnyJob } from "../jobs/define.ts";
+import { zoneOf } from "../schedules/timing/zone.ts";
 import { checkUse, type Definition } from "../open/use.ts";
 
 /** The default export of `daybook.config.ts`.
@@ -20,6 +21,8 @@ export type Config = {
   readonly commands?: Readonly<Record<string, ConfigCommand>>;
   /** The instances of apps by their key, in place of those in their definitions: `{ lights: { instances: [{ … }] } }`. */
   readonly apps?: Readonly<Record<string, { readonly instances: readonly unknown[] }>>;
+  /** The zone of schedules that name none, as `open` takes it, for `daybook run`. */
+  readonly zone?: string;
   /** Where calls may go and how many at once, as `open` takes it, for `daybook run`. The key belongs into `DAYBOOK_KEY`. */
   readonly calls?: CallOptions;
 };
@@ -29,6 +32,7 @@ export type Configured = {
   readonly definitions: readonly Definition[];
   readonly apps: ReadonlyMap<string, readonly unknown[]>;
   readonly calls: CallOptions | undefined;
+  readonly zone: string | undefined;
 };
 
 export type ConfigCommand = Omit<CommandOptions<never>, "params"> & { readonly params?: StandardSchemaV1 };
@@ -41,15 +45,15 @@ export function readConfig(file: string, config: unknown): Configured {
     if (!isObject(config)) {
       throw invalid(`its default export is ${quote(config)}: export default { use: […], commands: { … } }`);
     }
-    refuseUnknown(config, ["use", "commands", "apps", "calls"], "the config");
-    const { use = [], commands = {}, apps = {}, calls } = config;
+    refuseUnknown(config, ["use", "commands", "apps", "zone", "calls"], "the config");
+    const { use = [], commands = {}, apps = {}, zone, calls } = config;
     if (!isObject(commands)) throw invalid(`"commands" is ${quote(commands)}: give { name: { argv: […] } }`);
     if (!isObject(apps)) throw invalid(`"apps" is ${quote(apps)}: give { key: { instances: [{ … }] } }`);
     if (calls !== undefined && !isObject(calls)) throw invalid(`"calls" is ${quote(calls)}: give { allow: […] }`);
     if (calls !== undefined) callSettings(calls);
     const definitions = [...checkUse(use), ...Object.entries(commands).map(([name, each]) => toJob(name, each))];
     const instances = new Map(Object.entries(apps).map(([key, each]) => [key, instancesOf(key, each)]));
-    return { definitions, apps: instances, calls };
+    return { definitions, apps: instances, calls, zone: zone === undefined ? undefined : zoneOf(zone as string).name };
   } catch (error) {
     const { code, message, details } = asDaybookError(error);
     throw new DaybookError(code, `${file}: ${message}`, { cause: error, details: { ...details, path: file } });

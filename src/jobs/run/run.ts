@@ -87,7 +87,9 @@ async function execute(engine: Engine, definition: AnyJob, state: RunState, part
     return endingOf(engine, state, "success", kept);
   } catch (thrown) {
     if (state.abortReason !== undefined) return interrupted(engine, state, thrown);
-    return { ...endingOf(engine, state, "error"), error: describeError(thrown), advice: adviceOf(thrown) };
+    const advice = adviceOf(thrown);
+    const status = advice?.skip === true ? "skipped" : "error";
+    return { ...endingOf(engine, state, status), error: describeError(thrown), advice };
   }
 }
 
