@@ -12,7 +12,7 @@ import { deadLetters, type DeadLetters } from "../events/dead-letters.ts";
 import { eventReads, eventVerbs, type Events } from "../events/events.ts";
 import { listenerVerbs, type Listeners } from "../events/listeners.ts";
 import { liveVerbs, type LiveVerbs } from "../events/live/live.ts";
-import type { AnyJob } from "../jobs/define.ts";
+import type { Job } from "../jobs/define.ts";
 import { runNow, type DirectVerbs, type RunNowOptions } from "../jobs/direct/run-now.ts";
 import { reservationVerbs, type Reservations } from "../jobs/direct/reservation.ts";
 import { groupReads, groupVerbs, type Groups } from "../jobs/group/groups.ts";
@@ -30,9 +30,9 @@ import { namingCaller, outsideUnits, refuseInsideUnit, refuseVerb, wrapVerbs, ty
 import { examine, mend, type Finding, type Mended } from "./doctor.ts";
 import { metrics } from "./metrics.ts";
 import { openRuns, type Runs } from "../telemetry/runs.ts";
-import type { RetainOptions } from "../telemetry/retention/retain.ts";
 import { telemetryReads, type TelemetryReads } from "../telemetry/telemetry.ts";
-import { everyMinute, retain, type RetainedAll } from "../open/retain.ts";
+import { everyMinute, retain, type Retained } from "../open/retain.ts";
+import type { RetainOptions } from "../open/retention.ts";
 import { openSessions, type Sessions } from "../telemetry/session.ts";
 import { workUntilSignal } from "./work.ts";
 import { readTx, runUserUnit, type ReadTx, type UserTx } from "./user-tx.ts";
@@ -44,16 +44,6 @@ import type { HeldFilter } from "../jobs/wait/hold.ts";
 export type BookZone = {
   /** That of schedules that name none, and whose app names none. */
   readonly zone: string;
-};
-
-/** How things went, and how long that is kept. */
-export type Telemetry = TelemetryReads & {
-  /** Removes what is old, or too much. A process that works does so every hour, with the defaults, for all tenants.
-   *
-   *  ```ts
-   *  const { runs, logs } = await book.telemetry.retain({ runs: "14d", dryRun: true });
-   *  ``` */
-  retain(options?: RetainOptions): Promise<RetainedAll>;
 };
 
 export type Book = AsyncDisposable & {
@@ -76,7 +66,7 @@ export type Book = AsyncDisposable & {
   readonly queues: Queues;
   readonly templates: Templates;
   readonly runs: Runs;
-  readonly telemetry: Telemetry;
+  readonly telemetry: TelemetryReads;
   readonly records: Records;
   /** Runs `work` in one transaction: all of it happens, or none of it, and when this resolves it is on disk. It may
    *  run more than once, so it must have no effects outside `tx`.
@@ -130,6 +120,14 @@ export type Book = AsyncDisposable & {
    *  console.log(await book.metrics());
    *  ``` */
   metrics(): Promise<string>;
+  /** Says what of this tenant is old enough to leave, and with `apply` removes it, in slices of their own transactions. A process that
+   *  works does so for all tenants soon after it began and every hour, as the `retention` of `open` says.
+   *
+   *  ```ts
+   *  const { jobs, events } = await book.retain();
+   *  await book.retain({ jobs: { olderThan: "7d", keep: 1000, status: "completed" }, apply: true });
+   *  ``` */
+  retain(options?: RetainOptions): Promise<Retained>;
   /** Starts a worker that runs the jobs of `use`, until it is stopped or the book is closed. */
   startWorker(options?: WorkerOptions): Promise<Worker>;
   /** Works until the process is told to stop (SIGINT, SIGTERM), then closes the book. When a handler ignores its signal, or
@@ -189,10 +187,10 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
         enqueue: rooms.enqueue,
       }),
       ...jobReads(rooms.jobs, tenantId, seenBy),
-      runNow: async (definition: AnyJob | string, params?: unknown, options?: RunNowOptions) =>
+      runNow: async <Result>(definition: Job<unknown, Result> | string, params?: unknown, options?: RunNowOptions) =>
         rooms.worker === false
           ? refuseWithoutWorker()
-          : runNow(
+          : runNow<Result>(
               {
                 engine: rooms.jobs,
                 tenant: tenantId,
@@ -214,7 +212,10 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       ...scheduleVerbs(rooms.jobs, within),
       ...scheduleReads(rooms.jobs, tenantId),
     }),
-    calls: outsideUnits(of, "calls", { ...callVerbs(callsParts(rooms), within), ...callReads(store, tenantId) }),
+    calls: outsideUnits(of, "calls", {
+      ...callVerbs(callsParts(rooms), within),
+      ...callReads(callsParts(rooms), store, tenantId),
+    }),
     events: {
       ...outsideUnits(of, "events", { ...eventVerbs(rooms.events, within), ...eventReads(rooms.events, tenantId) }),
       ...liveVerbs(rooms.live, rooms.events, tenantId),
@@ -233,10 +234,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       ...templateReads(store, tenantId),
     }),
     runs: outsideUnits(of, "runs", openRuns(store, tenantId, seenBy)),
-    telemetry: outsideUnits(of, "telemetry", {
-      ...telemetryReads(store, tenantId, seenBy),
-      retain: (options?: RetainOptions) => retain(rooms, tenantId, options),
-    }),
+    telemetry: outsideUnits(of, "telemetry", telemetryReads(store, tenantId, seenBy)),
     records: bookRecords(rooms, tenantId),
     write: (work) =>
       namingCaller(() => {
@@ -261,6 +259,10 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       refuse("metrics");
       const who = { tenant: tenantId, verb: "book.metrics", msMax: limits.reportMs };
       return readAs(who, () => metrics(store, tenantId, seenBy));
+    },
+    async retain(options) {
+      refuse("retain");
+      return retain(rooms, tenantId, options);
     },
     startWorker: start,
     work: (options) =>

@@ -1,7 +1,8 @@
 // What a user's function gets from book.write and book.read: the verbs of the rooms, and `sql` for their own tables.
 import { callVerbs, type CallVerbs } from "../calls/calls.ts";
 import { calledFrom, DaybookError, invalid, isDaybookError, placeOf, type Place } from "../core/error.ts";
-import { rememberFor } from "../core/remember.ts";
+import { limits } from "../core/limits.ts";
+import { remember, rememberFor } from "../core/remember.ts";
 import type { ReadRows } from "../jobs/definition.ts";
 import { groupVerbs, type GroupVerbs } from "../jobs/group/groups.ts";
 import { jobVerbs, lookUp, type JobVerbs, type LookUp, type Within } from "../jobs/jobs.ts";
@@ -15,7 +16,7 @@ import { snapshotReader, txReader } from "../records/record-reader.ts";
 import { recordUnit } from "../records/write/record-unit.ts";
 import { annotateCommit, recordVerbs, type TxRecordVerbs } from "../records/record-verbs.ts";
 import { scheduleVerbs, type ScheduleVerbs } from "../schedules/schedules.ts";
-import { checkValue, sql, Sql, type UserMark, type Value } from "../storage/sql.ts";
+import { checkValue, sql, Sql, type BuiltAnswer, type Dialect, type UserMark, type Value } from "../storage/sql.ts";
 import type { Awaitable, Reader, Row, Tx } from "../storage/store.ts";
 import { checkUserSql, notYours, quoteSql } from "../storage/user-sql.ts";
 import { anyOf } from "../storage/word.ts";
@@ -56,7 +57,7 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
   const within: Within = (work) => work(tx);
   const hosts = rooms.worker !== false;
   const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, hosts, read);
-  return {
+  const made: UserTx = {
     get jobs() {
       return tracked(unit, "jobs", jobVerbs(rooms.jobs, hosts, within, read));
     },
@@ -111,7 +112,61 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
       });
     },
   };
+  const builders: Builders = {
+    dialect: tx.dialect,
+    begin: () => unit.linger(),
+    async run(place, text, params, raw) {
+      return unit.track("a query", place, async () => {
+        const statement = builtStatement(text, params, { raw, dialect: tx.dialect });
+        try {
+          await refuseOurIndex(tx, statement);
+          const [answer] = await tx.all<BuiltAnswer>(statement);
+          return answer ?? { columns: [], rows: [], count: 0 };
+        } catch (error) {
+          throw withStatement(error, statement);
+        }
+      });
+    },
+  };
+  return Object.defineProperty(made, inside, { value: builders });
 }
+
+// What query builders use of a transaction and nobody else sees.
+const inside = Symbol("builders");
+
+/** How a query builder runs its statements in a transaction. `raw`: it reads times and large numbers from their text itself. */
+export type Builders = {
+  readonly dialect: Dialect;
+  /** To be called before the first query is made. */
+  begin(): void;
+  run(place: Place, text: string, params: readonly unknown[], raw: boolean): Promise<BuiltAnswer>;
+};
+
+export function buildersOf(tx: UserTx): Builders {
+  const { [inside]: builders } = tx as { readonly [inside]?: Builders };
+  if (builders !== undefined) {
+    builders.begin();
+    return builders;
+  }
+  throw invalid("this is no transaction: give the tx that book.write, finish or step.write gave to your function");
+}
+
+/** A statement that a query builder made, held to the rules of `tx.sql`. On PostgreSQL the driver writes dates, lists and objects
+ *  as it does for the builder elsewhere. */
+function builtStatement(
+  text: string,
+  params: readonly unknown[],
+  { raw, dialect }: { readonly raw: boolean; readonly dialect: Dialect },
+): Sql {
+  const values = params as readonly Value[];
+  for (const value of values) {
+    if (dialect === "sqlite" || typeof value !== "object" || value === null) checkValue(value);
+  }
+  return new Sql([text], [], undefined, markOfText(text), { params: values, raw });
+}
+
+// Builders make the same few texts again and again.
+const markOfText = remember(checkUserSql, { max: limits.statementsCachedMax });
 
 // A template has one place, so its place is looked up once.
 const keptPlace = rememberFor((_template: readonly string[]): { place?: Place } => ({}));

@@ -30,6 +30,8 @@ export type Loaded = {
   /** What the config says of calls and of the zone. */
   readonly calls: Configured["calls"];
   readonly zone: Configured["zone"];
+  /** What the config says of retention. */
+  readonly retention: Configured["retention"];
 };
 
 /** All that the module or folder and the config declare. At least one of them must be there. */
@@ -56,6 +58,7 @@ export async function loadDefinitions({ module, config }: Sources, { watch = fal
     configure,
     calls,
     zone: configured?.zone,
+    retention: configured?.retention,
   };
 }
 

@@ -20,6 +20,8 @@ export const limits = {
   headersBytesMax: 8192,
   // A new listener catches up on past events in slices of this size, each in a transaction.
   catchUpEventsMax: 1000,
+  // A replay of more than this is seldom meant; each is an event that every listener of its topic gets once more.
+  replayEventsMax: 10_000,
   // No person reads a tree of more events than this; the first of them tell what it is about.
   lineageEventsMax: 1000,
   // Tags are for finding things by hand; each one is a row in an index.
@@ -81,8 +83,6 @@ export const limits = {
   pageMax: 500,
   // Bulk commands work in slices of this size, so that one command never holds the writer for seconds.
   bulkRowsMax: 10_000,
-  // Prune removes this many rows in one transaction, so that it holds up other writers for some milliseconds only.
-  pruneRowsMax: 1000,
   // Re-runs of a serialisable unit. After ten conflicts in a row the caller's own back-off will do better.
   conflictRetriesMax: 10,
   // Enough of an error to understand it; user code has been seen to put whole responses into messages.
@@ -131,13 +131,20 @@ export const limits = {
   foldCountsMax: 1000,
   foldFailuresMax: 5000,
   foldHereMax: 200,
-  // How many days telemetry stays, and how many bytes it may take: runs and lines of live listeners are many, counts of them are
-  // few. Retention removes `retainRowsMax` rows at a time, which takes the writer a few milliseconds.
+  // How many days things stay when nobody says otherwise, and how many bytes the runs and lines of live listeners may take: these are
+  // many, and counts of them are few. Retention removes `retainRowsMax` rows at a time, which takes the writer a few milliseconds,
+  // and looks every `retainMs`, the first time `retainFirstMs` after a process began to work.
   runDays: 7,
   logDays: 3,
+  jobDays: 30,
+  callDays: 30,
+  eventDays: 30,
+  decisionDays: 90,
   rollupDays: 400,
   telemetryBytesMax: 1_073_741_824,
   retainRowsMax: 2000,
+  retainMs: 3_600_000,
+  retainFirstMs: 60_000,
   // A chart of more points than this is wider than any screen.
   bucketsMax: 2000,
   // Handlers of one live listener at once, and events that wait for a listener that takes them one by one.
@@ -183,9 +190,8 @@ export const limits = {
   callHeaderBytesMax: 8192,
   // A webhook's answer is for people to read; a program that needs all of a large one fetches it in a job.
   callResponseBytesMax: 65_536,
-  callResponseHeadersMax: 100,
-  // Facts travel to every listener, so they carry the beginning of an answer only.
-  callSnippetBytesMax: 1024,
+  // What is revealed of a call at once: its newest answers.
+  callRevealedBytesMax: 8_388_608,
   // Headers are held in memory while they arrive; real servers need a tenth of this.
   callResponseHeaderBytesMax: 65_536,
   callTimeoutMs: 30_000,

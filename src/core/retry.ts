@@ -58,10 +58,10 @@ export type RetryAdvice = {
   readonly again?: boolean;
   /** False: it was not tried at all, so no attempt is counted. */
   readonly counts?: boolean;
+  /** True: there was nothing to do, so its run is skipped. */
+  readonly skip?: boolean;
   /** The next try waits at least this long. */
   readonly atLeastMs?: number;
-  /** True: there was nothing to do any more, so the run is recorded as skipped. */
-  readonly skip?: boolean;
 };
 
 // Beside the error and not on it: what is thrown may be frozen, and is shown to people.

@@ -9,6 +9,7 @@ import { refuseUnknown } from "../core/suggest.ts";
 import { command, type CommandOptions } from "../jobs/command/command.ts";
 import type { AnyJob } from "../jobs/define.ts";
 import { zoneOf } from "../schedules/timing/zone.ts";
+import { checkRetention, type Retention } from "../open/retention.ts";
 import { checkUse, type Definition } from "../open/use.ts";
 
 /** The default export of `daybook.config.ts`.
@@ -25,6 +26,8 @@ export type Config = {
   readonly zone?: string;
   /** Where calls may go and how many at once, as `open` takes it, for `daybook run`. The key belongs into `DAYBOOK_KEY`. */
   readonly calls?: CallOptions;
+  /** How long things stay, as `open` takes it, for `daybook run`. */
+  readonly retention?: Retention;
 };
 
 /** What a config says, checked. */
@@ -33,6 +36,7 @@ export type Configured = {
   readonly apps: ReadonlyMap<string, readonly unknown[]>;
   readonly calls: CallOptions | undefined;
   readonly zone: string | undefined;
+  readonly retention: Retention | undefined;
 };
 
 export type ConfigCommand = Omit<CommandOptions<never>, "params"> & { readonly params?: StandardSchemaV1 };
@@ -45,15 +49,21 @@ export function readConfig(file: string, config: unknown): Configured {
     if (!isObject(config)) {
       throw invalid(`its default export is ${quote(config)}: export default { use: […], commands: { … } }`);
     }
-    refuseUnknown(config, ["use", "commands", "apps", "zone", "calls"], "the config");
-    const { use = [], commands = {}, apps = {}, zone, calls } = config;
+    refuseUnknown(config, ["use", "commands", "apps", "zone", "calls", "retention"], "the config");
+    const { use = [], commands = {}, apps = {}, zone, calls, retention } = config;
     if (!isObject(commands)) throw invalid(`"commands" is ${quote(commands)}: give { name: { argv: […] } }`);
     if (!isObject(apps)) throw invalid(`"apps" is ${quote(apps)}: give { key: { instances: [{ … }] } }`);
     if (calls !== undefined && !isObject(calls)) throw invalid(`"calls" is ${quote(calls)}: give { allow: […] }`);
     if (calls !== undefined) callSettings(calls);
     const definitions = [...checkUse(use), ...Object.entries(commands).map(([name, each]) => toJob(name, each))];
     const instances = new Map(Object.entries(apps).map(([key, each]) => [key, instancesOf(key, each)]));
-    return { definitions, apps: instances, calls, zone: zone === undefined ? undefined : zoneOf(zone as string).name };
+    return {
+      definitions,
+      apps: instances,
+      calls,
+      zone: zone === undefined ? undefined : zoneOf(zone as string).name,
+      retention: retention === undefined ? undefined : checkRetention(retention, "retention"),
+    };
   } catch (error) {
     const { code, message, details } = asDaybookError(error);
     throw new DaybookError(code, `${file}: ${message}`, { cause: error, details: { ...details, path: file } });

@@ -17,7 +17,6 @@ import { findJobRow } from "./job.ts";
 import { placeOf, pauseName, resumeName } from "./queues.ts";
 import { retryJob } from "./settle/settle.ts";
 import { recover } from "./settle/rescue.ts";
-import { prune, type PruneOptions } from "./prune/prune.ts";
 import { enqueueFrom } from "./template/template.ts";
 import { awaitable, awaitResult, type AwaitOptions, type AwaitableJob } from "./result.ts";
 
@@ -29,26 +28,21 @@ type Making = {
    *
    *  ```ts
    *  await tx.jobs.enqueue(sendReceipt, { orderId: "o-17" }, { key: "receipt:o-17" });
-   *  ``` */
+   *  ```
+   *
+   *  Programs that do not have the definition give its name, and any params: the job gets the settings that whoever hosts it
+   *  wrote to the book. Should nobody have done so yet, it gets the defaults, and `warning` says so. */
   enqueue<Input, Result>(
-    definition: Job<Input, Result>,
+    definition: Job<Input, Result> | string,
     ...given: Given<NoInfer<Input>, EnqueueOptions>
-  ): Promise<AwaitableJob<Result>>;
-  /** By name, for programs that do not have the definition: the job gets the settings that whoever hosts it wrote to the
-   *  book. Should nobody have done so yet, it gets the defaults, and `warning` says so. */
-  enqueue(name: string, params?: unknown, options?: EnqueueOptions): Promise<AwaitableJob>;
+  ): Promise<AwaitableJob<NoInfer<Result>>>;
   /** Many jobs of one kind in one transaction. Options that are a function are asked for each of them:
    *  `(params, index) => ({ key: params.orderId })`. */
   enqueueMany<Input, Result>(
-    definition: Job<Input, Result>,
+    definition: Job<Input, Result> | string,
     params: readonly NoInfer<Input>[],
     options?: EnqueueOptions | ((params: NoInfer<Input>, index: number) => EnqueueOptions),
-  ): Promise<AwaitableJob<Result>[]>;
-  enqueueMany(
-    name: string,
-    params: readonly unknown[],
-    options?: EnqueueOptions | ((params: unknown, index: number) => EnqueueOptions),
-  ): Promise<AwaitableJob[]>;
+  ): Promise<AwaitableJob<NoInfer<Result>>[]>;
 };
 
 export type Jobs = JobVerbs & ReturnType<typeof jobReads>;
@@ -61,8 +55,7 @@ type Awaiting = {
    *  await book.startWorker();
    *  const orderId = await book.jobs.result(made, { timeout: "30s" });
    *  ``` */
-  result<Result>(job: Enqueued<Result>, options?: AwaitOptions): Promise<Result>;
-  result(id: string, options?: AwaitOptions): Promise<unknown>;
+  result<Result>(job: Enqueued<Result> | string, options?: AwaitOptions): Promise<NoInfer<Result>>;
 };
 
 /** How a verb reaches a transaction: the caller's own, or one that it begins. `shared` units may be grouped. */
@@ -150,7 +143,7 @@ export function jobVerbs(
 export function jobReads(engine: Engine, tenant: string, seenBy: string | null = null) {
   const { store } = engine;
   const awaiting: Awaiting = {
-    result: (job: string | Enqueued, options?: AwaitOptions) => awaitResult(store, tenant, job, options),
+    result: (job, options) => awaitResult(store, tenant, job, options),
   };
   return {
     ...awaiting,
@@ -163,13 +156,6 @@ export function jobReads(engine: Engine, tenant: string, seenBy: string | null =
     /** Ends what belongs to sessions that have ended, and what ran for longer than it may. Workers do so by themselves; a dry
      *  run says what they would find. It is about the whole book; on `book.tenant(id)` the counts are of that tenant. */
     recover: (options: { readonly dryRun?: boolean } = {}) => recover(engine, options, seenBy),
-    /** Removes finished jobs with their runs, in slices of their own transactions. A chain of retries and a group leave as a
-     *  whole or not at all.
-     *
-     *  ```ts
-     *  const { jobs } = await book.jobs.prune({ olderThan: "30d", keep: 1000, dryRun: true });
-     *  ``` */
-    prune: (options: PruneOptions) => prune(engine, tenant, options ?? {}),
     /** Where a job stands in line; null when it does not, because it waits, runs or has ended. */
     place: (id: string) => placeOf(store, tenant, id),
   };

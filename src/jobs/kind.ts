@@ -20,9 +20,9 @@ export type JobKind = {
   mustWait(tx: Tx, job: OrderedJob): Awaitable<MustWait>;
   /** `finish` ended a job with limits: once that is on disk, the kind lets the jobs go that wait for its end. */
   finished(tx: Tx, job: OrderedJob): Awaitable<unknown>;
-  /** Jobs are pruned: what the room keeps for them, under these numbers, leaves with them. It says how much did. Null when the room
-   *  keeps nothing. */
-  readonly pruned: ((tx: Tx, tenant: string, kindSeqs: readonly number[]) => Awaitable<number>) | null;
+  /** Jobs leave by retention: what the room keeps for them, under these numbers, leaves with them. It says how much did. Null when
+   *  the room keeps nothing. */
+  readonly removed: ((tx: Tx, tenant: string, kindSeqs: readonly number[]) => Awaitable<number>) | null;
   /** For explain: what a job that waits for its order stands behind, and what stands there when no open job does. */
   readonly order: { readonly behind: string; readonly instead: string | null };
   /** Looks for jobs that should have been released, and were not; says how many it found. */
@@ -36,7 +36,7 @@ export const plainKind: JobKind = {
   quiet: () => false,
   mustWait: () => false,
   finished: () => undefined,
-  pruned: null,
+  removed: null,
   order: { behind: "It comes after the one that was made before it", instead: null },
   sweep: () => 0,
 };
@@ -51,11 +51,20 @@ export type Announce = {
   wantsJobs(tx: Tx): Awaitable<boolean>;
   jobEnded(tx: Tx, ended: JobEnded, row: JobRow): Awaitable<void>;
   /** Something else happened, in another room; events publish it if someone of the tenant listens. */
-  tell(tx: Tx, tenant: string, fact: { readonly topic: string; readonly payload: unknown }): Awaitable<void>;
+  tell(tx: Tx, tenant: string, fact: Told): Awaitable<void>;
   /** Events are a room beside the others that say something: what is given is checked before any transaction begins … */
   prepareEvent(event: unknown, payload: unknown, options: { readonly priority?: number }): Promise<ToSay>;
   /** … and said in one. Returns the event's id. */
   say(tx: Tx, tenant: string, said: ToSay, headers: Readonly<Record<string, string>>): Promise<string>;
+};
+
+/** What happened, and what it happened to: facts of one key are heard in order. */
+export type Told = {
+  readonly topic: string;
+  readonly payload: unknown;
+  readonly key: string;
+  /** The caller has locked what it happened to, so no other transaction tells of it at the same time. */
+  readonly inOrder: true;
 };
 
 /** What is to be said, checked. The payload is JSON. */

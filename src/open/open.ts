@@ -30,6 +30,7 @@ import { catchUpKind, deliveryKind } from "../events/event.ts";
 import { deliveries } from "../events/delivery.ts";
 import { openLive } from "../events/live/live.ts";
 import { registerListeners } from "../events/register.ts";
+import { checkRetention, saveRetention, type Retention } from "./retention.ts";
 import { roomsIn, type Rooms } from "./rooms.ts";
 import { scheduleKind } from "../schedules/schedule.ts";
 import { fires } from "../schedules/fire.ts";
@@ -56,6 +57,9 @@ export type OpenOptions = Partial<Omit<StoreOptions, "ids">> & {
   readonly use?: readonly Definition[];
   /** How workers work; false: this process runs nothing and may enqueue names that it does not know. */
   readonly worker?: WorkerOptions | false;
+  /** How long things stay. The book keeps it, so it holds for every process until a program says otherwise; what is left out has
+   *  its default, and without this option nothing changes. */
+  readonly retention?: Retention;
   /** The folder for what is kept beside the book, such as the output of programs; default `<path>-files` for a file, and
    *  `.daybook/files` in the working folder for other books. It is made when it is needed. */
   readonly files?: string;
@@ -70,7 +74,7 @@ export type OpenOptions = Partial<Omit<StoreOptions, "ids">> & {
 
 const known: readonly (keyof OpenOptions)[] = [
   ...(["tenant", "durability", "schema", "connections", "migrate", "attach", "use", "worker", "metadata"] as const),
-  ...(["views", "files", "calls", "zone", "clock", "random", "waitClock", "fault", "readOnly"] as const),
+  ...(["views", "files", "calls", "zone", "retention", "clock", "random", "waitClock", "fault", "readOnly"] as const),
 ];
 
 /** Opens a book: a file, `:memory:`, or `postgres://…`. A missing file is made; its folder is not.
@@ -91,6 +95,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
     throw invalid(`views ${JSON.stringify(options.views)} is not true or false`);
   }
   const zone = options.zone === undefined ? undefined : zoneOf(options.zone).name;
+  const retention = options.retention === undefined ? undefined : checkRetention(options.retention, "retention");
   const use = checkUse(options.use ?? []);
   const { definitions, schedules, listeners, live: liveListeners, events, recordTypes } = collect(use);
   const programs = collectApps(use);
@@ -100,6 +105,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
   try {
     if (options.views === true) await createViews(store, views);
     if (zone !== undefined) await writeBookZone(store, zone);
+    if (retention !== undefined) await saveRetention(store, retention);
     const calls = createCallsRoom(options.calls, store.clock, announceCalls);
     const call = callJob(calls);
     definitions.set(call.name, call);
@@ -139,8 +145,9 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
       contextFor: jobContexts(store),
     };
     const scheduled = createScheduleWriter(jobs, tenant, schedules);
-    if (attachment !== undefined && options.worker !== false) {
-      await scheduled.writeAll();
+    if (attachment !== undefined) {
+      if (options.worker !== false) await scheduled.writeAll();
+      // Also where nothing runs: whoever lists a listener wants it to hear what is published from now on.
       await registerListeners(store, tenant, listeners);
     }
     const worker = attachment === undefined ? false : (options.worker ?? {});
@@ -185,8 +192,10 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
 }
 
 function onlyLooking(options: OpenOptions): OpenOptions {
-  if (options.views === true || options.migrate === true || options.zone !== undefined) {
-    throw invalid("a book that is opened with readOnly is neither migrated nor given views or a zone: leave that out");
+  const { views: given, migrate, zone, retention } = options;
+  if (given === true || migrate === true || zone !== undefined || retention !== undefined) {
+    const what = "neither migrated nor given views, a zone or retention";
+    throw invalid(`a book that is opened with readOnly is ${what}: leave that out`);
   }
   return { ...options, attach: false, worker: false };
 }

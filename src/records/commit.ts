@@ -23,6 +23,7 @@ export const noteNames = ["actor", "reason", "metadata"] as const;
 
 /** Later notes of the same unit replace earlier ones, field by field. */
 export function addNotes(notes: CommitNotes, { actor, reason, metadata }: CommitNotes): CommitNotes {
+  if (actor === undefined && reason === undefined && metadata === undefined) return notes;
   if (actor !== undefined) checkKey(actor, "actor");
   if (reason !== undefined) checkReason(reason);
   if (metadata !== undefined) checkMetadata(metadata);

@@ -22,8 +22,8 @@ const what = sql`
 const document = sql`body ${json} not null`;
 
 const endsTogether = sql`
-  check ((from_key is null) = (to_key is null) and (from_key is null) = (instance_key is null)
-    and (from_key is null) = (from_type_seq is null) and (to_key is null) = (to_type_seq is null))`;
+  check (from_key is null and to_key is null and instance_key is null and from_type_seq is null and to_type_seq is null
+    or from_key is not null and to_key is not null and instance_key is not null and from_type_seq is not null and to_type_seq is not null)`;
 
 export const recordMigrations: readonly Migration[] = [
   {

@@ -11,6 +11,9 @@ import { readAs } from "./reading.ts";
 export type Unit = {
   /** Wraps what a verb of the unit's tx returns, so that a forgotten await is noticed, and an error says where it was called. */
   track<T>(verb: string, place: Place, start: () => Awaitable<T>): Promise<T>;
+  /** Operations may begin a moment after the caller asked for them: the end of the unit waits for a turn of the loop, so that one
+   *  that is not awaited is found. */
+  linger(): void;
 };
 
 const running = new AsyncLocalStorage<UnitState>();
@@ -47,8 +50,10 @@ export async function runUnit<T>(store: { clock: Clock }, body: (unit: Unit) => 
   // What a unit waits for may live by the book's clock or not; on one that a test has stopped it would wait for ever.
   const elapsedMs = (): number => clock.monotonic() + (clock === systemClock ? 0 : systemClock.monotonic());
   let outsideSince = elapsedMs();
+  let lingers = false;
 
   const unit: Unit = {
+    linger: () => void (lingers = true),
     track<V>(verb: string, place: Place, start: () => Awaitable<V>): Promise<V> {
       if (state.ended) throw usedAfterEnd(verb);
       const begun: Begun = { verb, place, awaited: false, ended: false };
@@ -83,6 +88,7 @@ export async function runUnit<T>(store: { clock: Clock }, body: (unit: Unit) => 
   });
   try {
     const result = await Promise.race([running.run(state, async () => body(unit)), overdue]);
+    if (lingers) await clock.nextTurn();
     // One may be waited for by something that the unit itself does not wait for.
     if (pending.size > 0) throw notAwaited([...pending]);
     return result;

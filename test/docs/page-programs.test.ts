@@ -19,8 +19,8 @@ test("the examples of docs/calls.md are a program that runs", async (t) => {
   const printed = await runPage(t, "docs/calls.md");
 
   assert.deepEqual(printed.trimEnd().split("\n"), [
-    ...["succeeded 200 POST /reserve?token=[redacted] was done"],
-    ...["http://127.0.0.1:80/reserve?token=[redacted] [redacted]", "time cancelled", "1"],
+    ...["succeeded 200 sealed http://127.0.0.1:80/[hidden]"],
+    ...["Bearer geheim-17 POST /reserve?token=geheim was done", "time cancelled", "1"],
   ]);
 });
 
@@ -32,10 +32,11 @@ test("the examples of docs/events.md are a program that runs", async (t) => {
     "2 reserved",
     "0 dead letters",
     "order.paid acked 2",
+    "1 would be said again",
     "0 caused by it",
     "1 said again",
     'audit order.paid {"orderId":"o-17"} 36',
-    "0 0",
+    "0 would leave; 0 are not finished",
     "charge failed for good, try 1: no such card",
   ]);
 });
@@ -112,4 +113,8 @@ test("the examples of docs/telemetry.md are a program that runs", async (t) => {
 
 test("the examples of docs/testing.md are a program that runs", async (t) => {
   assert.equal(await runPage(t, "docs/testing.md"), "all is as it should be\n");
+});
+
+test("the examples of docs/your-toolkit.md are a program that runs", async (t) => {
+  assert.equal(await runPage(t, "docs/your-toolkit.md"), "Welcome, Ada.\nWelcome, Bob.\n");
 });

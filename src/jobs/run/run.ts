@@ -88,8 +88,10 @@ async function execute(engine: Engine, definition: AnyJob, state: RunState, part
   } catch (thrown) {
     if (state.abortReason !== undefined) return interrupted(engine, state, thrown);
     const advice = adviceOf(thrown);
-    const status = advice?.skip === true ? "skipped" : "error";
-    return { ...endingOf(engine, state, status), error: describeError(thrown), advice };
+    if (advice?.skip === true) {
+      return { ...endingOf(engine, state, "skipped"), error: { ...describeError(thrown), trace: null } };
+    }
+    return { ...endingOf(engine, state, "error"), error: describeError(thrown), advice };
   }
 }
 
