@@ -7,7 +7,7 @@ export type { CommandResult } from "./jobs/command/command.ts";
 export type { CommandEnvironment } from "./jobs/command/program.ts";
 export type { CommandRecord } from "./jobs/command/command-record.ts";
 export type { Artifact } from "./jobs/command/artifacts.ts";
-export type { Book } from "./book/book.ts";
+export type { Book, BookZone } from "./book/book.ts";
 export type { Retained } from "./open/retain.ts";
 export type { RetainOptions, Retention } from "./open/retention.ts";
 export type { JobRule } from "./jobs/retain/retain.ts";

@@ -23,6 +23,7 @@ import { templateReads, templateVerbs, type Templates } from "../jobs/template/t
 import { startWorker, graceMsOf, refuseWithoutWorker } from "../jobs/worker/start-worker.ts";
 import type { Worker, WorkerOptions } from "../jobs/worker/start-worker.ts";
 import { callsParts, keepRooms, type Rooms } from "../open/rooms.ts";
+import { readBookZone } from "../schedules/book-zone.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "../schedules/schedules.ts";
 import { startTicker } from "../schedules/ticker.ts";
 import { sinkVerbs, type Sinks } from "./sinks.ts";
@@ -40,6 +41,11 @@ import { bookRecords, type Records } from "./book-records.ts";
 import { closeRooms } from "../open/close-rooms.ts";
 import { copyMarks, held, markAsCopy, release, type Held, type Released, type ReleaseOptions } from "./copy.ts";
 import type { HeldFilter } from "../jobs/wait/hold.ts";
+
+export type BookZone = {
+  /** That of schedules that name none, and whose app names none. */
+  readonly zone: string;
+};
 
 export type Book = AsyncDisposable & {
   /** Where the book is, without a password. */
@@ -120,7 +126,7 @@ export type Book = AsyncDisposable & {
    *  ``` */
   mend(options?: { readonly dryRun?: boolean }): Promise<Mended>;
   /** Where the book is, how large, and what made it. It is about all tenants: the size grows with what each of them writes. */
-  info(): Promise<BookInfo>;
+  info(): Promise<BookInfo & BookZone>;
   /** Metrics of this tenant as Prometheus reads them (text, version 0.0.4), from the book as it is now.
    *
    *  ```ts
@@ -179,7 +185,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     markAsCopy: () => markAsCopy(rooms),
     doctor: () => examine(store),
     mend: (options) => mend(store, options),
-    info: () => readInfo(store),
+    info: async () => ({ ...(await readInfo(store)), zone: await readBookZone((of) => store.read(of)) }),
   };
   const book: Book = {
     location: store.location,

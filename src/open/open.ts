@@ -34,6 +34,8 @@ import { checkRetention, saveRetention, type Retention } from "./retention.ts";
 import { roomsIn, type Rooms } from "./rooms.ts";
 import { scheduleKind } from "../schedules/schedule.ts";
 import { fires } from "../schedules/fire.ts";
+import { writeBookZone } from "../schedules/book-zone.ts";
+import { zoneOf } from "../schedules/timing/zone.ts";
 import { createScheduleWriter } from "../schedules/write-definitions.ts";
 import { attach, unattached } from "../telemetry/attach.ts";
 import { openRollUp } from "../telemetry/rollup/roll-up.ts";
@@ -61,6 +63,9 @@ export type OpenOptions = Partial<Omit<StoreOptions, "ids">> & {
   /** The folder for what is kept beside the book, such as the output of programs; default `<path>-files` for a file, and
    *  `.daybook/files` in the working folder for other books. It is made when it is needed. */
   readonly files?: string;
+  /** The zone of schedules that name none, and whose app names none: an IANA name such as "Europe/Madrid". The book keeps it, for other
+   *  programs and the command line. Default: what the book has, or else UTC. */
+  readonly zone?: string;
   /** How calls are kept and sent: the key that seals them, what they may reach, how many at once. */
   readonly calls?: CallOptions;
   /** Any JSON, kept with the session: a version, a role, a deployment. */
@@ -69,7 +74,7 @@ export type OpenOptions = Partial<Omit<StoreOptions, "ids">> & {
 
 const known: readonly (keyof OpenOptions)[] = [
   ...(["tenant", "durability", "schema", "connections", "migrate", "attach", "use", "worker", "metadata"] as const),
-  ...(["views", "files", "calls", "retention", "clock", "random", "waitClock", "fault", "readOnly"] as const),
+  ...(["views", "files", "calls", "zone", "retention", "clock", "random", "waitClock", "fault", "readOnly"] as const),
 ];
 
 /** Opens a book: a file, `:memory:`, or `postgres://…`. A missing file is made; its folder is not.
@@ -89,6 +94,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
   if (options.views !== undefined && typeof options.views !== "boolean") {
     throw invalid(`views ${JSON.stringify(options.views)} is not true or false`);
   }
+  const zone = options.zone === undefined ? undefined : zoneOf(options.zone).name;
   const retention = options.retention === undefined ? undefined : checkRetention(options.retention, "retention");
   const use = checkUse(options.use ?? []);
   const { definitions, schedules, listeners, live: liveListeners, events, recordTypes } = collect(use);
@@ -98,6 +104,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
   const store = await openStore(url, migrations, options);
   try {
     if (options.views === true) await createViews(store, views);
+    if (zone !== undefined) await writeBookZone(store, zone);
     if (retention !== undefined) await saveRetention(store, retention);
     const calls = createCallsRoom(options.calls, store.clock, announceCalls);
     const call = callJob(calls);
@@ -185,10 +192,10 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
 }
 
 function onlyLooking(options: OpenOptions): OpenOptions {
-  if (options.views === true || options.migrate === true || options.retention !== undefined) {
-    throw invalid(
-      "a book that is opened with readOnly is neither migrated nor given views or retention: leave that out",
-    );
+  const { views: given, migrate, zone, retention } = options;
+  if (given === true || migrate === true || zone !== undefined || retention !== undefined) {
+    const what = "neither migrated nor given views, a zone or retention";
+    throw invalid(`a book that is opened with readOnly is ${what}: leave that out`);
   }
   return { ...options, attach: false, worker: false };
 }
