@@ -8,6 +8,7 @@ import { checkTenant } from "../core/name.ts";
 import { backupBook, type BackupReport } from "../storage/backup.ts";
 import { readInfo, type BookInfo } from "../storage/info.ts";
 import { readAs } from "../storage/reading.ts";
+import type { JoinedClient } from "../storage/postgres/join-transaction.ts";
 import type { Awaitable } from "../storage/store.ts";
 import { deadLetters, type DeadLetters } from "../events/dead-letters.ts";
 import { eventReads, eventVerbs, type Events } from "../events/events.ts";
@@ -73,6 +74,18 @@ export type Book = AsyncDisposable & {
    *  });
    *  ``` */
   write<T>(work: (tx: UserTx) => Awaitable<T>): Promise<T>;
+  /** Runs `work` in a transaction that you began with `pg`, on PostgreSQL: what it does is kept when you commit, which wakes the
+   *  workers, and undone when you roll back. When `work` fails, only its own part is undone, and your transaction goes on.
+   *
+   *  ```ts
+   *  async function order(client: PoolClient) {
+   *    await client.query("begin");
+   *    await client.query("insert into public.purchase (id) values ($1)", ["o-17"]);
+   *    await book.join(client, (tx) => tx.jobs.enqueue(sendReceipt, { orderId: "o-17" }));
+   *    await client.query("commit");
+   *  }
+   *  ``` */
+  join<T>(client: JoinedClient, work: (tx: UserTx) => Awaitable<T>): Promise<T>;
   /** Reads several things of one moment, off the event loop, for at most five seconds.
    *
    *  ```ts
@@ -155,7 +168,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     refuseInsideUnit("book.close", store);
     await (rooms.closing ??= closeRooms(rooms));
   };
-  function join(worker: Worker): void {
+  function joinWorkers(worker: Worker): void {
     rooms.workers.add(worker);
     // Those that were there before are stopped already.
     if (rooms.closing !== undefined) void worker.stop();
@@ -163,7 +176,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
   async function start(options?: WorkerOptions): Promise<Worker> {
     refuse("startWorker");
     if (rooms.worker === false) return refuseWithoutWorker();
-    const worker = await startWorker(rooms.jobs, { ...rooms.worker, ...options }, undefined, join);
+    const worker = await startWorker(rooms.jobs, { ...rooms.worker, ...options }, undefined, joinWorkers);
     // Runs of a process that ended before it could.
     rooms.rollUp.soon();
     rooms.ticker ??= startTicker(rooms.jobs, everyMinute(rooms));
@@ -201,7 +214,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
                 engine: rooms.jobs,
                 tenant: tenantId,
                 grace: rooms.worker.grace,
-                join,
+                join: joinWorkers,
                 leave: (worker) => void rooms.workers.delete(worker),
               },
               await lookUp(rooms.jobs, definition, true, () => []),
@@ -248,6 +261,15 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
         checkWork("write", work);
         return store.write((tx) => runUserUnit(tx, rooms, work), { by: "user", tenant: tenantId });
       }),
+    join: (client, work) =>
+      namingCaller(() => {
+        refuse("join");
+        checkWork("join", work);
+        if (store.join !== undefined) {
+          return store.join(client, (tx) => runUserUnit(tx, rooms, work, { joined: true }), tenantId);
+        }
+        throw invalid("book.join is for books on PostgreSQL, and this one is on SQLite: use book.write");
+      }),
     read: (work) =>
       namingCaller(() => {
         refuse("read");
@@ -285,5 +307,6 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
 
 function checkWork(verb: string, work: unknown): void {
   if (typeof work === "function") return;
-  throw invalid(`book.${verb} takes a function: book.${verb}((tx) => tx.sql\`…\`)`);
+  const call = verb === "join" ? "join(client, (tx) => …)" : `${verb}((tx) => tx.sql\`…\`)`;
+  throw invalid(`book.${verb} takes a function: book.${call}`);
 }

@@ -161,6 +161,7 @@ function questions(book: Book, word: string, id: Record<string, string>): Record
     "records.traverse": () => book.records.traverse(Note, word, { via: Cites, hops: 3 }),
     "records.commits": () => book.records.commits(),
     "records.commit": () => book.records.commit(1),
+    "records.changes": () => book.records.changes(1),
     metrics: () => book.metrics(),
     doctor: () => book.doctor(),
     info: () => book.info(),
