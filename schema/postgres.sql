@@ -41,11 +41,11 @@ create table daybook_call (
   finished_at bigint,
   method text not null,
   host text not null,
-  request text not null,
-  content text,
   key_id text,
   kept text not null,
   fingerprint text,
+  request text not null,
+  content text,
   policy text not null,
   outcome text,
   correlation_id text not null,
@@ -86,8 +86,8 @@ create table daybook_call_attempt (
   response_status bigint,
   response_bytes bigint,
   response_truncated bigint default 0 not null,
-  answer text,
   key_id text,
+  answer text,
   error_kind text,
   error_message text,
   dns_ms double precision,
@@ -627,18 +627,7 @@ create table daybook_record_commit (
   constraint daybook_record_commit_id_check CHECK ((id >= 1))
 );
 
-CREATE INDEX commits_by_actor ON daybook.daybook_record_commit USING btree (tenant_id, actor, id) WHERE (actor IS NOT NULL);
-
 CREATE INDEX commits_by_time ON daybook.daybook_record_commit USING btree (tenant_id, clock_from, committed_at, id);
-
-create table daybook_record_commit_type (
-  tenant_id text not null,
-  type_seq bigint not null,
-  commit_id bigint not null,
-  constraint daybook_record_commit_type_pkey PRIMARY KEY (tenant_id, type_seq, commit_id),
-  constraint daybook_record_commit_type_tenant_id_commit_id_fkey FOREIGN KEY (tenant_id, commit_id) REFERENCES daybook_record_commit(tenant_id, id),
-  constraint daybook_record_commit_type_type_seq_fkey FOREIGN KEY (type_seq) REFERENCES daybook_record_type(seq)
-);
 
 create table daybook_record_head (
   tenant_id text not null,

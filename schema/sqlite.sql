@@ -33,11 +33,11 @@ CREATE TABLE daybook_call (
   finished_at integer,
   method text not null check (method in ('GET', 'POST', 'PUT', 'DELETE', 'PATCH')),
   host text not null,
-  request text not null,
-  content text,
   key_id text,
   kept text not null check (kept in ('sealed', 'clear', 'until_ended')),
   fingerprint text,
+  request text not null,
+  content text,
   policy text not null,
   outcome text,
   correlation_id text not null,
@@ -74,8 +74,8 @@ CREATE TABLE daybook_call_attempt (
   response_status integer,
   response_bytes integer,
   response_truncated integer not null default 0,
-  answer text,
   key_id text,
+  answer text,
   error_kind text,
   error_message text,
   dns_ms real,
@@ -556,17 +556,7 @@ CREATE TABLE daybook_record_commit (
   primary key (tenant_id, id)
 ) strict, without rowid;
 
-CREATE INDEX commits_by_actor on daybook_record_commit (tenant_id, actor, id) where actor is not null;
-
 CREATE INDEX commits_by_time on daybook_record_commit (tenant_id, clock_from, committed_at, id);
-
-CREATE TABLE daybook_record_commit_type (
-  tenant_id text not null,
-  type_seq integer not null references daybook_record_type (seq),
-  commit_id integer not null,
-  primary key (tenant_id, type_seq, commit_id),
-  foreign key (tenant_id, commit_id) references daybook_record_commit (tenant_id, id)
-) strict, without rowid;
 
 CREATE TABLE daybook_record_head (
   tenant_id text not null primary key,

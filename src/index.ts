@@ -104,6 +104,7 @@ export type { NatsAuth } from "./calls/sink/nats/options.ts";
 export type { NatsOptions } from "./calls/sink/nats/options.ts";
 export type { NatsTls } from "./calls/sink/nats/options.ts";
 export type { Webhook } from "./calls/attempt/send.ts";
+export type { Resealed } from "./calls/reseal.ts";
 export type { CallOptions } from "./calls/room.ts";
 export type { CallRequest } from "./calls/request/content.ts";
 export type { Kept, KeptAnswer, ShownRequest } from "./calls/request/kept.ts";
