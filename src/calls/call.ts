@@ -78,6 +78,11 @@ export function sealedFor(tenant: string, id: string): string {
   return `call ${id}\n${tenant}`;
 }
 
+/** What binds a sealed webhook to those whose calls can be made of it: a tenant, or "*". */
+export function webhookFor(whose: string): string {
+  return `webhook\n${whose}`;
+}
+
 /** The key of the limit on a tenant's calls to one host. */
 export function hostKey(host: string): string {
   return `${callJobName}\n${host}`;

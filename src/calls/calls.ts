@@ -8,11 +8,11 @@ import type { Within } from "../jobs/jobs.ts";
 import type { Ports } from "../jobs/kind.ts";
 import { rescheduleJob } from "../jobs/line/edit.ts";
 import { cancelJob } from "../jobs/settle/cancel.ts";
-import { callKind, noSuchCall, sealedFor, type CallPolicy, type CallRow, type CallStatus } from "./call.ts";
+import { callKind, noSuchCall, type CallPolicy, type CallRow, type CallStatus } from "./call.ts";
 import { refuseDestination } from "./client/destination.ts";
 import { explainCall, findCall, listCalls } from "./read-calls.ts";
 import type { CallDetails, CallExplanation, CallFilter, CallPage } from "./read-calls.ts";
-import type { RequestContent } from "./request/content.ts";
+import { openRequest, type RequestContent } from "./request/content.ts";
 import { shownUrl } from "./request/redact.ts";
 import type { CallsRoom } from "./room.ts";
 import { checkWhen, prepareCall, submitCall } from "./submit.ts";
@@ -155,7 +155,7 @@ async function resendCall(tx: Tx, room: CallsRoom, id: string, options: ResendOp
     sql`select tag from daybook_call_tag where tenant_id = ${tx.tenant} and call_id = ${id} order by tag`,
   );
   const prepared = {
-    content: openAgain(tx, room, sent),
+    content: openAgain(room, { ...sent, tenant_id: tx.tenant }),
     host: sent.host,
     name: sent.name,
     ...checkWhen(options),
@@ -168,12 +168,11 @@ async function resendCall(tx: Tx, room: CallsRoom, id: string, options: ResendOp
   return submitCall(tx, room, prepared, { resendOf: id, sendKey: options.newKey === true ? null : sent.send_key });
 }
 
-function openAgain(tx: Tx, { settings: { keys } }: CallsRoom, sent: Sent): RequestContent {
-  if (sent.key_id === null) return JSON.parse(sent.content) as RequestContent;
-  if (keys === undefined) {
+function openAgain({ settings: { keys } }: CallsRoom, sent: Sent & Pick<CallRow, "tenant_id">): RequestContent {
+  if (sent.key_id !== null && keys === undefined) {
     throw invalid(`call ${sent.id} is sealed with key ${sent.key_id}: give it with DAYBOOK_KEY to send it again`);
   }
-  return JSON.parse(keys.open(sent.content, sealedFor(tx.tenant, sent.id))) as RequestContent;
+  return openRequest(keys, sent);
 }
 
 async function openJobOf(tx: Tx, id: string): Promise<string | undefined> {

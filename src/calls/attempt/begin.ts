@@ -9,9 +9,16 @@ import { anyOf, forShareOf, greatest, insertInto, rowSet, type Nullable, type Ro
 import { advise } from "../../core/retry.ts";
 import type { JobInfo } from "../../jobs/run/run.ts";
 import { passing } from "../../jobs/worker/runs.ts";
-import { type CallRow, type CallPolicy, type CallAnnounce, callKind, sealedFor, tellCalls } from "../call.ts";
+import { type CallRow, type CallPolicy, type CallAnnounce, callKind, tellCalls } from "../call.ts";
 
-import { outgoingOf, type Outgoing, type RequestContent, type ShownRequest } from "../request/content.ts";
+import {
+  openRequest,
+  outgoingOf,
+  sealedAway,
+  type Outgoing,
+  type RequestContent,
+  type ShownRequest,
+} from "../request/content.ts";
 import { markWith, shownHeaders, type Mark, scrubber, type Scrub } from "../request/redact.ts";
 import type { CallSettings } from "../room.ts";
 
@@ -162,13 +169,11 @@ function readySend({ keys }: Pick<CallSettings, "keys">, call: Sendable, now: nu
 const keyRetryMs = 60_000;
 
 function openContent(keys: CallSettings["keys"], call: Sendable): RequestContent | Error {
-  if (call.key_id === null) return JSON.parse(call.content) as RequestContent;
   try {
-    if (keys !== undefined) return JSON.parse(keys.open(call.content, sealedFor(call.tenant_id, call.id))) as never;
+    return openRequest(keys, call);
   } catch (error) {
     if (!isDaybookError(error) || error.code !== "unavailable") return advise(error as Error, { again: false });
+    // Another process may have the key, so the call is neither sent nor failed.
+    return advise(new DaybookError("unavailable", sealedAway(call)), { counts: false, atLeastMs: keyRetryMs });
   }
-  // Another process may have the key, so the call is neither sent nor failed.
-  const missing = `call ${call.id} is sealed with key ${call.key_id}, which this process does not have`;
-  return advise(new DaybookError("unavailable", missing), { counts: false, atLeastMs: keyRetryMs });
 }

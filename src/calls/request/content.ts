@@ -1,11 +1,11 @@
 // The request of a call: checked, as it is kept and sent, and as people see it.
 import { createHmac } from "node:crypto";
-import { invalid } from "../../core/error.ts";
-import { toJson } from "../../core/json.ts";
+import { DaybookError, invalid } from "../../core/error.ts";
+import { isPlain, toJson } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
 import type { KeyRing } from "../../core/seal.ts";
-import { methods, type Method } from "../call.ts";
+import { methods, sealedFor, webhookFor, type CallRow, type Method } from "../call.ts";
 import { markWith, secretsOf, shownBody, shownHeaders, shownUrl, type Mark } from "./redact.ts";
 
 export type CallRequest = {
@@ -137,6 +137,28 @@ export function keptRequest(
   return { request, content: text, key_id: null };
 }
 
+type Sealed = Pick<CallRow, "tenant_id" | "id" | "content" | "key_id">;
+
+/** What `webhook.ts` keeps of a notice: the webhook, as it was kept, and the message. */
+type NoticeContent = { readonly webhook: string; readonly whose: string; readonly body: string };
+
+/** The request of a call, opened. */
+export function openRequest(keys: KeyRing | undefined, call: Sealed): RequestContent {
+  const open = (text: string, about: string): RequestContent => {
+    if (call.key_id !== null && keys === undefined) throw new DaybookError("unavailable", sealedAway(call));
+    return JSON.parse(call.key_id === null || keys === undefined ? text : keys.open(text, about)) as RequestContent;
+  };
+  // Sealed text is no JSON, and the JSON of a request begins with another name.
+  if (!call.content.startsWith('{"webhook":')) return open(call.content, sealedFor(call.tenant_id, call.id));
+  const { webhook, whose, body } = JSON.parse(call.content) as NoticeContent;
+  if (whose === "*" || whose === call.tenant_id) return { ...open(webhook, webhookFor(whose)), body };
+  throw new DaybookError("internal", `the webhook of call ${call.id} is another tenant's: it is not sent`);
+}
+
+export function sealedAway({ id, key_id: key }: Sealed): string {
+  return `call ${id} is sealed with key ${key}, which this process does not have`;
+}
+
 // Headers that only the client may set.
 const forbidden: ReadonlySet<string> = new Set(
   `host connection keep-alive transfer-encoding content-length upgrade te trailer expect http2-settings via forwarded
@@ -149,8 +171,11 @@ const tokenPattern = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** Checks headers and returns them by their lower-case names. A value cannot smuggle in another header. */
 function checkHeaders(given: unknown): Record<string, string> {
   if (given === undefined) return {};
-  if (typeof given !== "object" || given === null || Array.isArray(given)) {
-    throw invalid('headers are pairs of names and texts, such as { accept: "application/json" }');
+  // Headers and a Map have none of their own, and would count as none given.
+  if (!isPlain(given)) {
+    throw invalid(
+      `headers are ${quote(given)}: give pairs of names and texts, such as { accept: "application/json" }; Object.fromEntries(headers) makes them`,
+    );
   }
   const entries = Object.entries(given);
   if (entries.length > limits.callHeadersMax) {
