@@ -15,8 +15,9 @@ CREATE TABLE daybook_app_instance (
   error_type text,
   error_message text,
   error_trace text,
+  error_at text,
   changed_at integer not null,
-  unique (tenant_id, app_key, instance_index),
+  unique (tenant_id, app_key, instance_index, session_seq),
   check ((status = 'failed') = (error_type is not null))
 ) strict;
 
@@ -33,8 +34,10 @@ CREATE TABLE daybook_call (
   method text not null check (method in ('GET', 'POST', 'PUT', 'DELETE', 'PATCH')),
   host text not null,
   request text not null,
-  content text not null,
+  content text,
   key_id text,
+  kept text not null check (kept in ('sealed', 'clear', 'until_ended')),
+  fingerprint text,
   policy text not null,
   outcome text,
   correlation_id text not null,
@@ -45,6 +48,8 @@ CREATE TABLE daybook_call (
   check (started_at >= submitted_at and started_at >= due_at),
   check (finished_at >= coalesce(started_at, submitted_at)),
   check ((finished_at is null) = (outcome is null)),
+  check ((kept = 'sealed') = (key_id is not null)),
+  check ((content is null) = (kept = 'until_ended' and finished_at is not null)),
   check (case status
     when 'scheduled' then started_at is null and finished_at is null
     when 'running' then started_at is not null and finished_at is null
@@ -66,17 +71,11 @@ CREATE TABLE daybook_call_attempt (
   number integer not null check (number >= 1),
   started_at integer not null,
   finished_at integer,
-  method text not null check (method in ('GET', 'POST', 'PUT', 'DELETE', 'PATCH')),
-  url text not null,
-  request_headers text not null,
-  request_body text,
   response_status integer,
-  response_headers text,
-  response_body text,
-  response_base64 integer not null default 0,
   response_bytes integer,
   response_truncated integer not null default 0,
-  hops text,
+  answer text,
+  key_id text,
   error_kind text,
   error_message text,
   dns_ms real,
@@ -87,7 +86,8 @@ CREATE TABLE daybook_call_attempt (
   primary key (tenant_id, call_id, id),
   foreign key (tenant_id, call_id) references daybook_call (tenant_id, id) on delete cascade,
   check (finished_at >= started_at),
-  check (finished_at is not null or (response_status is null and error_kind is null and total_ms is null))
+  check (finished_at is not null or (response_status is null and error_kind is null and total_ms is null)),
+  check (case when answer is null then key_id is null else response_status is not null end)
 ) strict;
 
 CREATE UNIQUE INDEX call_attempts_one_open on daybook_call_attempt (tenant_id, call_id) where finished_at is null;
@@ -229,6 +229,19 @@ CREATE INDEX events_in_order on daybook_event (tenant_id, seq);
 CREATE INDEX events_of_chain on daybook_event (tenant_id, root_event_id, seq) where chain_depth > 0;
 
 CREATE UNIQUE INDEX events_one_per_dedupe_key on daybook_event (tenant_id, dedupe_key) where dedupe_key is not null;
+
+CREATE TABLE daybook_eviction (
+  tenant_id text not null,
+  day_at integer not null,
+  what text not null check (what in ('decision', 'event', 'job', 'log', 'reservation', 'rollup', 'run')),
+  reason text not null check (reason in ('age', 'size', 'count')),
+  removed integer not null,
+  -- When the oldest and the newest of what was removed were made, and when it was last removed.
+  from_at integer not null,
+  until_at integer not null,
+  removed_at integer not null,
+  primary key (tenant_id, day_at, what, reason)
+) strict;
 
 CREATE TABLE daybook_job (
   seq integer primary key,
@@ -488,19 +501,6 @@ CREATE TABLE daybook_place (
   place text not null
 ) strict;
 
-CREATE TABLE daybook_pruning (
-  seq integer primary key,
-  tenant_id text not null,
-  pruned_at integer not null,
-  what text not null,
-  filter text not null,
-  removed integer not null,
-  first_at integer,
-  last_at integer
-) strict;
-
-CREATE INDEX prunings_of_tenant on daybook_pruning (tenant_id, seq);
-
 CREATE TABLE daybook_rate_window (
   tenant_id text not null,
   rate_key text not null,
@@ -526,8 +526,8 @@ revision integer not null check (revision >= 1),
 schema_version integer not null,
 from_commit integer not null, body text not null,
       unique (type_seq, tenant_id, key),
-check ((from_key is null) = (to_key is null) and (from_key is null) = (instance_key is null)
-  and (from_key is null) = (from_type_seq is null) and (to_key is null) = (to_type_seq is null))) strict;
+check (from_key is null and to_key is null and instance_key is null and from_type_seq is null and to_type_seq is null
+  or from_key is not null and to_key is not null and instance_key is not null and from_type_seq is not null and to_type_seq is not null)) strict;
 
 CREATE INDEX relations_from on daybook_record (tenant_id, from_type_seq, from_key, type_seq) where from_key is not null;
 
@@ -560,7 +560,17 @@ CREATE TABLE daybook_record_commit (
   primary key (tenant_id, id)
 ) strict, without rowid;
 
+CREATE INDEX commits_by_actor on daybook_record_commit (tenant_id, actor, id) where actor is not null;
+
 CREATE INDEX commits_by_time on daybook_record_commit (tenant_id, clock_from, committed_at, id);
+
+CREATE TABLE daybook_record_commit_type (
+  tenant_id text not null,
+  type_seq integer not null references daybook_record_type (seq),
+  commit_id integer not null,
+  primary key (tenant_id, type_seq, commit_id),
+  foreign key (tenant_id, commit_id) references daybook_record_commit (tenant_id, id)
+) strict, without rowid;
 
 CREATE TABLE daybook_record_head (
   tenant_id text not null primary key,
@@ -613,8 +623,8 @@ from_commit integer not null,
       body text not null,
       unique (tenant_id, type_seq, key, from_commit),
       check (to_commit > from_commit),
-check ((from_key is null) = (to_key is null) and (from_key is null) = (instance_key is null)
-  and (from_key is null) = (from_type_seq is null) and (to_key is null) = (to_type_seq is null))) strict;
+check (from_key is null and to_key is null and instance_key is null and from_type_seq is null and to_type_seq is null
+  or from_key is not null and to_key is not null and instance_key is not null and from_type_seq is not null and to_type_seq is not null)) strict;
 
 CREATE INDEX versions_closed on daybook_record_version (tenant_id, type_seq, to_commit);
 
@@ -677,6 +687,12 @@ CREATE TABLE daybook_reservation (
 CREATE INDEX reservations_of_session on daybook_reservation (session_seq) where status = 'active';
 
 CREATE UNIQUE INDEX reservations_one_per_lane on daybook_reservation (lane_seq) where status = 'active';
+
+CREATE TABLE daybook_retention (
+  one integer primary key check (one = 1),
+  policy text not null,
+  applied_at integer
+) strict;
 
 CREATE TABLE daybook_run (
   seq integer primary key,
@@ -746,17 +762,6 @@ CREATE TABLE daybook_run_command (
 ) strict;
 
 CREATE INDEX run_commands_open on daybook_run_command (host, started_at) where ended_at is null;
-
-CREATE TABLE daybook_run_eviction (
-  tenant_id text not null,
-  day_at integer not null,
-  what text not null check (what in ('run', 'log', 'rollup')),
-  reason text not null check (reason in ('age', 'size')),
-  removed integer not null,
-  -- The newest of what was removed.
-  until_at integer not null,
-  primary key (tenant_id, day_at, what, reason)
-) strict;
 
 CREATE TABLE daybook_run_failure (
   series_seq integer not null references daybook_run_series (seq),

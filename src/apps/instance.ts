@@ -2,7 +2,7 @@
 //
 //   starting ──► running ──► stopped
 //        └─────► failed       its setup threw or took too long: it registers nothing, and other instances go on
-import { DaybookError, describeError, isDaybookError } from "../core/error.ts";
+import { DaybookError, describeError, isDaybookError, type ErrorDescription } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
@@ -11,6 +11,7 @@ import type { AnyJob } from "../jobs/define.ts";
 import { ceaseToHost, hostJobs, knownJob } from "../jobs/definition.ts";
 import type { Engine } from "../jobs/engine.ts";
 import type { LiveAttachment } from "../events/live/bus.ts";
+import type { Pending } from "../events/live/hearing.ts";
 import type { Live } from "../events/live/live.ts";
 import { checkSchedule } from "../schedules/options.ts";
 import { cancelFires } from "../schedules/write-schedule.ts";
@@ -19,7 +20,7 @@ import { tell, tellSetupFailed, type Running } from "./handler.ts";
 import { beginOf, namesWithHistory, ofInstance, writeRegistrations } from "./registration.ts";
 import type { InstanceIdentity, Ready, Registration } from "./registration.ts";
 import { runSetup, within, createSetup } from "./setup.ts";
-import { resolveSource } from "./source.ts";
+import { placeIn, resolveSource } from "./source.ts";
 
 export type AppsWiring = {
   readonly engine: Engine;
@@ -32,7 +33,15 @@ export type Instance = {
   readonly failed: boolean;
   /** The names that have run in this process; the latest runs may not be on disk yet. */
   readonly acted: Set<string>;
-  stop(): Promise<void>;
+  /** Returns what its listeners would have acted on later. */
+  stop(): Promise<readonly PendingEvents[]>;
+};
+
+/** Events that a listener of an app had heard and would have acted on later (`debounce`, `for`, `mode`), had it not been stopped. */
+export type PendingEvents = Pending & {
+  readonly instance: number;
+  /** The name of the registration. */
+  readonly name: string;
 };
 
 /** Resolves once the instance runs or has failed; never rejects. `acted` comes from the instance that it replaces. */
@@ -54,23 +63,34 @@ export async function startInstance(
     book: () => bookFor(tenant),
     acted: (name) => void acted.add(name),
   });
-  const attached: LiveAttachment[] = [];
+  const attached: { readonly name: string; readonly listener: LiveAttachment }[] = [];
   let hosted: readonly AnyJob[] = [];
-  let stopped: Promise<void> | undefined;
+  let stopped: Promise<readonly PendingEvents[]> | undefined;
 
   const write = (unit: (tx: Tx) => Promise<void>): Promise<void> => store.write(unit, { tenant });
-  const say = async (tx: Tx, status: InstanceStatus, thrown?: unknown): Promise<void> => {
-    const { type = null, message = null, trace = null } = status === "failed" ? describeError(thrown) : {};
-    const failure = { error_type: type, error_message: message, error_trace: trace };
-    const row = { session_seq: engine.session().seq, status, ...failure, changed_at: tx.now };
+  const say = async (tx: Tx, status: InstanceStatus, failure?: Failure): Promise<void> => {
+    const { type = null, message = null, trace = null, at = null } = failure ?? {};
+    const row = {
+      status,
+      error_type: type,
+      error_message: message,
+      error_trace: trace,
+      error_at: at,
+      changed_at: tx.now,
+    };
     const whose = { tenant_id: tenant, app_key: identity.app, instance_index: identity.instance };
-    await tx.run(sql`insert into daybook_app_instance ${oneRow({ ...whose, ...row })}
-      on conflict (tenant_id, app_key, instance_index) do update set ${excluded(Object.keys(row))}`);
+    const said = { ...whose, session_seq: engine.session().seq, ...row };
+    await tx.run(sql`insert into daybook_app_instance ${oneRow(said)}
+      on conflict (tenant_id, app_key, instance_index, session_seq) do update set ${excluded(Object.keys(row))}`);
   };
   const place = { app: identity.app, instance: identity.instance, registration: null, runId: null };
 
   async function start(): Promise<void> {
-    await write((tx) => say(tx, "starting"));
+    await write(async (tx) => {
+      await tx.run(sql`delete from daybook_app_instance where ${ofInstance(identity)}
+        and session_seq in (select seq from daybook_session where status <> 'running')`);
+      await say(tx, "starting");
+    });
     await runSetup(clock, app, setup);
     const ready = await prepare(engine, setup.registrations);
     const names = new Set(ready.map(({ registration }) => registration.name));
@@ -86,22 +106,27 @@ export async function startInstance(
     );
     // The setup is complete without this: the next setup cancels what is left.
     await cancelFires(engine, tenant, beginOf(identity)).catch(() => undefined);
-    for (const { does } of setup.registrations) {
-      if (does.kind === "listener") attached.push(await live.attach(does.live, tenant));
+    for (const { does, name } of setup.registrations) {
+      if (does.kind === "listener") attached.push({ name, listener: await live.attach(does.live, tenant) });
     }
   }
 
-  // Every part is released, even if releasing another fails.
-  async function end(): Promise<void> {
+  // Every part is released, even if releasing another fails. All handlers are asked to end at once, and are waited for together.
+  async function end(): Promise<PendingEvents[]> {
     ending.abort(new DaybookError("closed", `app "${identity.app}" was stopped`));
+    const { instance } = identity;
+    const detached = attached.map(async ({ name, listener }) =>
+      (await listener.detach()).map((each) => ({ instance, name, ...each })),
+    );
     const names = hosted.map(({ name }) => name);
     await ceaseToHost(engine, names).catch(() => undefined);
-    await Promise.all(attached.map((each) => each.detach()));
     await within(clock, limits.appStopMs, Promise.allSettled(running));
+    const pending = (await Promise.all(detached)).flat();
     for (const each of setup.onStop) {
       const done = (async (): Promise<unknown> => each())();
       await within(clock, limits.appStopMs, done).catch((thrown: unknown) => tell(app.onError, thrown, place));
     }
+    return pending;
   }
 
   let failed = false;
@@ -109,18 +134,21 @@ export async function startInstance(
     await start();
   } catch (thrown) {
     failed = true;
-    tellSetupFailed(app.onError, thrown, place);
+    const failure = await describeFailure(app, thrown);
+    tellSetupFailed(app.onError, thrown, { ...place, ...failure });
     await end();
     // If the book cannot be written, that is reported elsewhere.
-    await write((tx) => say(tx, "failed", thrown)).catch(() => undefined);
+    await write((tx) => say(tx, "failed", failure)).catch(() => undefined);
   }
   return {
     failed,
     acted,
     stop() {
-      if (failed) return Promise.resolve();
-      const seq = (): number => engine.session().seq;
-      return (stopped ??= end().then(() => write((tx) => writeStopped(tx, identity, seq())).catch(() => undefined)));
+      if (failed) return Promise.resolve([]);
+      return (stopped ??= end().then(async (pending) => {
+        await write((tx) => writeStopped(tx, identity, engine.session().seq)).catch(() => undefined);
+        return pending;
+      }));
     },
   };
 }
@@ -154,6 +182,14 @@ async function untilFree(run: () => Promise<void>): Promise<void> {
       if (!isDaybookError(error) || error.code !== "conflict" || tries >= triesMax) throw error;
     }
   }
+}
+
+/** What a setup failed of, and where in the user's files: where it threw, or else where the app is defined. */
+export type Failure = ErrorDescription & { readonly at: string };
+
+async function describeFailure({ site }: AnyApp, thrown: unknown): Promise<Failure> {
+  const error = describeError(thrown);
+  return { ...error, at: (await placeIn(error.trace)) ?? (await resolveSource(site)).location };
 }
 
 export type InstanceStatus = "starting" | "running" | "failed" | "stopped";

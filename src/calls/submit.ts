@@ -4,7 +4,6 @@ import { currentCause } from "../core/cause.ts";
 import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { conflict, invalid } from "../core/error.ts";
-import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { checkKey, checkName, checkTags } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
@@ -18,9 +17,10 @@ import type { Limits } from "../jobs/claim/limit.ts";
 import { newJob, insertJobs } from "../jobs/enqueue.ts";
 import { jobsChannel, queuedChannel } from "../jobs/job.ts";
 import { neverBlamed } from "../jobs/settle/settle.ts";
-import { callJobName, callKind, callQueue, hostKey, sealedFor, tellCalls } from "./call.ts";
+import { callJobName, callKind, callQueue, hostKey, tellCalls } from "./call.ts";
 import type { CallPolicy, CallRow, CallStatus, Method } from "./call.ts";
-import { checkRequest, keptRequest, requestKeys, type CallRequest } from "./request/content.ts";
+import { checkRequest, requestKeys, type CallRequest } from "./request/content.ts";
+import { isSameRequest, keepRequest, type RequestColumns } from "./request/kept.ts";
 import type { CallsRoom } from "./room.ts";
 
 export type Submitted = {
@@ -44,7 +44,7 @@ export async function submitCall(
   const { content, ...rest } = prepared;
   const { tenant } = tx;
   const id = tx.ids();
-  const kept = keptRequest(content, { keys: room.settings.keys, tenant, about: sealedFor(tenant, id) });
+  const kept = keepRequest(content, { keys: room.settings.keys, tenant, id });
   const made = await insertCall(tx, room, { id, tenant, method: content.method, ...kept, ...rest }, again);
   if (made === undefined) return theSame(tx, room, prepared);
   await checkRoom(tx, room);
@@ -53,7 +53,7 @@ export async function submitCall(
 
 /** A call, checked, with its request as it is kept. */
 export type NewCall = Omit<PreparedCall, "content"> &
-  ReturnType<typeof keptRequest> & { readonly id: string; readonly tenant: string; readonly method: Method };
+  RequestColumns & { readonly id: string; readonly tenant: string; readonly method: Method };
 
 /** Writes a call with its tags and its job; undefined when its idempotency key has one. */
 export async function insertCall(
@@ -62,7 +62,7 @@ export async function insertCall(
   call: NewCall,
   again: Again | null = null,
 ): Promise<Submitted | undefined> {
-  const { id, tenant, name, method, host, request, content, key_id, policy, idempotencyKey } = call;
+  const { id, tenant, name, method, host, request, content, key_id, kept, fingerprint, policy, idempotencyKey } = call;
   const dueAt = call.at ?? tx.now + call.delayMs;
   const row = {
     tenant_id: tenant,
@@ -76,6 +76,8 @@ export async function insertCall(
     request,
     content,
     key_id,
+    kept,
+    fingerprint,
     policy: JSON.stringify(policy),
     correlation_id: call.correlationId ?? call.cause?.rootRunId ?? id,
     idempotency_key: idempotencyKey,
@@ -137,19 +139,17 @@ async function enqueueCall(
   tx.wake(job.status === "queued" ? queuedChannel : jobsChannel);
 }
 
-type Holder = Pick<CallRow, "id" | "name" | "status" | "due_at" | "content" | "key_id">;
+type Holder = Pick<CallRow, "id" | "tenant_id" | "name" | "status" | "due_at" | "content" | "key_id" | "fingerprint">;
 
 /** The call that has the idempotency key, if its request is the same. */
 async function theSame(tx: Tx, { settings: { keys } }: CallsRoom, prepared: PreparedCall): Promise<Submitted> {
   const { idempotencyKey, content } = prepared;
-  const held = await tx.get<Holder>(sql`select id, name, status, due_at, content, key_id from daybook_call
+  const held =
+    await tx.get<Holder>(sql`select id, tenant_id, name, status, due_at, content, key_id, fingerprint from daybook_call
     where tenant_id = ${tx.tenant} and idempotency_key = ${idempotencyKey}`);
   if (held === undefined) throw conflict("the call with this idempotencyKey is just changing: try again", {});
   const { id, name, status } = held;
-  const text = held.key_id === null ? held.content : keys?.open(held.content, sealedFor(tx.tenant, id));
-  if (text === toJson(content, { what: "request", bytesMax: Number.MAX_SAFE_INTEGER })) {
-    return { id, name, status, dueAt: held.due_at, created: false };
-  }
+  if (isSameRequest(keys, held, content)) return { id, name, status, dueAt: held.due_at, created: false };
   const whose = `belongs to call ${id} with another request: use a new key for a new one`;
   throw conflict(`idempotencyKey ${quote(idempotencyKey)} ${whose}`, { id });
 }

@@ -6,8 +6,8 @@ import { refuseUnknown } from "../core/suggest.ts";
 import { isoTime } from "../core/time.ts";
 import type { Tx } from "../storage/store.ts";
 import type { Notice, Notices, Notified, ShownNotice, Webhook } from "../jobs/notice.ts";
-import { webhookFor } from "./call.ts";
-import { checkRequest, keptRequest, type RequestContent, type ShownRequest } from "./request/content.ts";
+import { checkRequest, type RequestContent } from "./request/content.ts";
+import { keepWebhook, withMessage, type ShownRequest, type WebhookColumns } from "./request/kept.ts";
 import type { CallsRoom } from "./room.ts";
 import { cloudEventsJson, type CloudEvent } from "./sink/broker.ts";
 import { checkPolicy, insertCall, shortName } from "./submit.ts";
@@ -35,7 +35,8 @@ type KeptNotice = ShownNotice & {
   readonly host: string;
   /** Whose calls can be made of it: of one tenant, or "*". */
   readonly whose: string;
-} & ReturnType<typeof keptRequest>;
+  readonly columns: WebhookColumns;
+};
 
 export function noticesOf(room: CallsRoom, changed: Notices["changed"]): Notices {
   return {
@@ -47,9 +48,9 @@ export function noticesOf(room: CallsRoom, changed: Notices["changed"]): Notices
 
 function keep({ settings }: CallsRoom, { on, webhook }: Notice<string>, whose: string): KeptNotice {
   const content = checkWebhook(webhook);
-  const kept = keptRequest(content, { keys: settings.keys, tenant: whose, about: webhookFor(whose) });
-  const { url } = JSON.parse(kept.request) as ShownRequest;
-  return { on, to: url, host: new URL(content.url).host, whose, ...kept };
+  const columns = keepWebhook(content, settings.keys, whose);
+  const { url } = JSON.parse(columns.request) as ShownRequest;
+  return { on, to: url, host: new URL(content.url).host, whose, columns };
 }
 
 const policy = checkPolicy({ retry: "standard" });
@@ -68,7 +69,6 @@ async function sendNotice(tx: Tx, room: CallsRoom, kept: KeptNotice, said: Notif
     data,
   };
   const body = JSON.stringify(message);
-  const shown = { ...(JSON.parse(kept.request) as ShownRequest), body, bodyBytes: Buffer.byteLength(body) };
   const cause = runId === null ? undefined : { runId, rootRunId: rootRunId ?? runId, parentRunId: null };
   await insertCall(tx, room, {
     id,
@@ -76,9 +76,7 @@ async function sendNotice(tx: Tx, room: CallsRoom, kept: KeptNotice, said: Notif
     method: "POST",
     host: kept.host,
     name: shortName(name === null ? type : `${type} ${name}`),
-    request: JSON.stringify(shown),
-    content: JSON.stringify({ webhook: kept.content, whose: kept.whose, body }),
-    key_id: kept.key_id,
+    ...withMessage(kept.columns, kept.whose, body),
     at: null,
     delayMs: 0,
     tags: [noticeTag],

@@ -13,7 +13,7 @@ type Noun = {
 /** In the order in which help shows them. */
 export const nouns = {
   apps: {
-    about: "list apps, and show what they registered and where in the source",
+    about: "list apps, show what they registered and where in the source, and remove them",
     more: "An app is a bundle of listeners and schedules with one or more configured instances (docs/apps.md).",
     load: async () => (await import("./sources/apps.ts")).apps,
   },
@@ -56,8 +56,8 @@ and its job in the book (docs/events.md).`,
   },
   calls: {
     about: "submit, list, show, cancel and resend HTTP calls",
-    more: `Calls are sent while somebody works: a program that does, or daybook run (docs/calls.md). What is secret in
-a request is sealed with the key in DAYBOOK_KEY, and is never shown.`,
+    more: `Calls are sent while somebody works: a program that does, or daybook run (docs/calls.md). What they say and
+what they are answered is sealed with the key in DAYBOOK_KEY, and shown by "calls reveal" alone.`,
     load: async () => (await import("./sources/calls.ts")).calls,
   },
   sinks: {

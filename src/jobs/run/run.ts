@@ -173,8 +173,8 @@ export function cancelled(): DaybookError {
   return abortedBy("cancel", "CancelledError", "the job was cancelled");
 }
 
-export function shuttingDown(): DaybookError {
-  return abortedBy("shutdown", "ShutdownError", "the process is shutting down; the job runs again elsewhere");
+export function shuttingDown(why = "the process is shutting down"): DaybookError {
+  return abortedBy("shutdown", "ShutdownError", `${why}; the job runs again elsewhere`);
 }
 
 export function ownershipLost(): DaybookError {
