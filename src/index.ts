@@ -52,7 +52,7 @@ export type {
 export type { Groups, GroupVerbs, MadeGroup } from "./jobs/group/groups.ts";
 export type { DirectVerbs, RunNowOptions } from "./jobs/direct/run-now.ts";
 export type { ReservationRecord, Reservations, ReserveOptions } from "./jobs/direct/reservation.ts";
-export type { JobFilter, JobPage, JobRecord, JobRun, ListedKind } from "./jobs/explain/list.ts";
+export type { JobDetails, JobFilter, JobPage, JobRecord, JobRun, ListedKind } from "./jobs/explain/list.ts";
 export type { Jobs, JobVerbs } from "./jobs/jobs.ts";
 export type { Recovery } from "./jobs/settle/rescue.ts";
 export type { JobInLine, LineOptions, LinePage, Place } from "./jobs/queues.ts";
@@ -103,8 +103,8 @@ export { nats } from "./calls/sink/nats/nats.ts";
 export type { NatsAuth } from "./calls/sink/nats/options.ts";
 export type { NatsOptions } from "./calls/sink/nats/options.ts";
 export type { NatsTls } from "./calls/sink/nats/options.ts";
-export type { Webhook } from "./calls/attempt/send.ts";
 export type { Resealed } from "./calls/reseal.ts";
+export type { Notice, ShownNotice, Webhook } from "./jobs/notice.ts";
 export type { CallOptions } from "./calls/room.ts";
 export type { CallRequest } from "./calls/request/content.ts";
 export type { Kept, KeptAnswer, ShownRequest } from "./calls/request/kept.ts";

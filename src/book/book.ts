@@ -255,7 +255,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     ),
     queues: outsideUnits(of, "queues", { ...queueVerbs(within), ...queueReads(store, tenantId) }),
     templates: outsideUnits(of, "templates", {
-      ...templateVerbs(known, within),
+      ...templateVerbs(rooms.jobs, known, within),
       ...templateReads(store, tenantId),
     }),
     runs: outsideUnits(of, "runs", openRuns(store, tenantId, seenBy)),

@@ -3,6 +3,7 @@ import { announceTo, announceCalls, recordHooks, tellSessionLost } from "./annou
 import { callJobs } from "../calls/attempt/settled.ts";
 import { callKind } from "../calls/call.ts";
 import { callJob } from "../calls/attempt/send.ts";
+import { noticesOf } from "../calls/webhook.ts";
 import { type CallOptions, createCallsRoom } from "../calls/room.ts";
 import { collectApps, openApps } from "../apps/apps.ts";
 import { moveInstances } from "../apps/instance.ts";
@@ -28,6 +29,7 @@ import type { Ports } from "../jobs/kind.ts";
 import { catchUps } from "../events/catch-up.ts";
 import { catchUpKind, deliveryKind } from "../events/event.ts";
 import { deliveries } from "../events/delivery.ts";
+import { stampListeners } from "../events/listener.ts";
 import { openLive } from "../events/live/live.ts";
 import { registerListeners } from "../events/register.ts";
 import { checkRetention, saveRetention, type Retention } from "./retention.ts";
@@ -117,7 +119,8 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
       [deliveryKind]: deliveries(),
       [catchUpKind]: catchUps,
     };
-    const ports: Ports = { kinds, announce: announceTo(events), runsEnded: rollUp.soon };
+    const notices = noticesOf(calls, stampListeners);
+    const ports: Ports = { kinds, announce: announceTo(events), notices, runsEnded: rollUp.soon };
     const attachment =
       options.attach === false
         ? undefined
