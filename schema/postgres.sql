@@ -19,9 +19,10 @@ create table daybook_app_instance (
   error_type text,
   error_message text,
   error_trace text,
+  error_at text,
   changed_at bigint not null,
   constraint daybook_app_instance_pkey PRIMARY KEY (seq),
-  constraint daybook_app_instance_tenant_id_app_key_instance_index_key UNIQUE (tenant_id, app_key, instance_index),
+  constraint daybook_app_instance_tenant_id_app_key_instance_index_sessi_key UNIQUE (tenant_id, app_key, instance_index, session_seq),
   constraint daybook_app_instance_session_seq_fkey FOREIGN KEY (session_seq) REFERENCES daybook_session(seq),
   constraint daybook_app_instance_check CHECK (((status = 'failed'::text) = (error_type IS NOT NULL))),
   constraint daybook_app_instance_instance_index_check CHECK ((instance_index >= 0)),
@@ -41,8 +42,10 @@ create table daybook_call (
   method text not null,
   host text not null,
   request text not null,
-  content text not null,
+  content text,
   key_id text,
+  kept text not null,
+  fingerprint text,
   policy text not null,
   outcome text,
   correlation_id text not null,
@@ -54,13 +57,16 @@ create table daybook_call (
   constraint daybook_call_check CHECK (((started_at >= submitted_at) AND (started_at >= due_at))),
   constraint daybook_call_check1 CHECK ((finished_at >= COALESCE(started_at, submitted_at))),
   constraint daybook_call_check2 CHECK (((finished_at IS NULL) = (outcome IS NULL))),
-  constraint daybook_call_check3 CHECK (
+  constraint daybook_call_check3 CHECK (((kept = 'sealed'::text) = (key_id IS NOT NULL))),
+  constraint daybook_call_check4 CHECK (((content IS NULL) = ((kept = 'until_ended'::text) AND (finished_at IS NOT NULL)))),
+  constraint daybook_call_check5 CHECK (
 CASE status
     WHEN 'scheduled'::text THEN ((started_at IS NULL) AND (finished_at IS NULL))
     WHEN 'running'::text THEN ((started_at IS NOT NULL) AND (finished_at IS NULL))
     WHEN 'cancelled'::text THEN (finished_at IS NOT NULL)
     ELSE ((status = ANY (ARRAY['succeeded'::text, 'failed'::text])) AND (started_at IS NOT NULL) AND (finished_at IS NOT NULL))
 END),
+  constraint daybook_call_kept_check CHECK ((kept = ANY (ARRAY['sealed'::text, 'clear'::text, 'until_ended'::text]))),
   constraint daybook_call_method_check CHECK ((method = ANY (ARRAY['GET'::text, 'POST'::text, 'PUT'::text, 'DELETE'::text, 'PATCH'::text])))
 );
 
@@ -77,17 +83,11 @@ create table daybook_call_attempt (
   number bigint not null,
   started_at bigint not null,
   finished_at bigint,
-  method text not null,
-  url text not null,
-  request_headers text not null,
-  request_body text,
   response_status bigint,
-  response_headers text,
-  response_body text,
-  response_base64 bigint default 0 not null,
   response_bytes bigint,
   response_truncated bigint default 0 not null,
-  hops text,
+  answer text,
+  key_id text,
   error_kind text,
   error_message text,
   dns_ms double precision,
@@ -99,7 +99,11 @@ create table daybook_call_attempt (
   constraint daybook_call_attempt_tenant_id_call_id_fkey FOREIGN KEY (tenant_id, call_id) REFERENCES daybook_call(tenant_id, id) ON DELETE CASCADE,
   constraint daybook_call_attempt_check CHECK ((finished_at >= started_at)),
   constraint daybook_call_attempt_check1 CHECK (((finished_at IS NOT NULL) OR ((response_status IS NULL) AND (error_kind IS NULL) AND (total_ms IS NULL)))),
-  constraint daybook_call_attempt_method_check CHECK ((method = ANY (ARRAY['GET'::text, 'POST'::text, 'PUT'::text, 'DELETE'::text, 'PATCH'::text]))),
+  constraint daybook_call_attempt_check2 CHECK (
+CASE
+    WHEN (answer IS NULL) THEN (key_id IS NULL)
+    ELSE (response_status IS NOT NULL)
+END),
   constraint daybook_call_attempt_number_check CHECK ((number >= 1))
 );
 
@@ -474,6 +478,7 @@ create table daybook_listener (
   tenant_id text not null,
   name text not null,
   topics text not null,
+  predicate text,
   queue text not null,
   ordered bigint not null,
   attempts bigint not null,
@@ -591,6 +596,8 @@ CREATE INDEX relations_from ON daybook.daybook_record USING btree (tenant_id, fr
 
 CREATE INDEX relations_to ON daybook.daybook_record USING btree (tenant_id, to_type_seq, to_key, type_seq) WHERE (to_key IS NOT NULL);
 
+CREATE STATISTICS daybook.daybook_record_follows (dependencies) ON tenant_id, type_seq, from_type_seq, to_type_seq FROM daybook_record;
+
 create table daybook_record_change (
   tenant_id text not null,
   commit_id bigint not null,
@@ -699,6 +706,8 @@ CREATE INDEX versions_closed ON daybook.daybook_record_version USING btree (tena
 CREATE INDEX versions_from ON daybook.daybook_record_version USING btree (tenant_id, from_type_seq, from_key, to_commit) WHERE (from_key IS NOT NULL);
 
 CREATE INDEX versions_to ON daybook.daybook_record_version USING btree (tenant_id, to_type_seq, to_key, to_commit) WHERE (to_key IS NOT NULL);
+
+CREATE STATISTICS daybook.daybook_record_version_follows (dependencies) ON tenant_id, type_seq, from_type_seq, to_type_seq FROM daybook_record_version;
 
 create table daybook_registration (
   seq bigint generated by default as identity not null,
