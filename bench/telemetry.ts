@@ -6,7 +6,8 @@ import { openStore } from "../src/storage/open-store.ts";
 import { rawSql } from "../src/storage/sql.ts";
 import type { Store } from "../src/storage/store.ts";
 import { listRuns, type RunFilter } from "../src/telemetry/runs.ts";
-import { toPolicy, retainTelemetry } from "../src/telemetry/retention/retain.ts";
+import { limits } from "../src/core/limits.ts";
+import { retainTelemetry } from "../src/telemetry/retention/retain.ts";
 import { readCounters } from "../src/telemetry/report/overview.ts";
 import { foldRuns } from "../src/telemetry/rollup/roll-up.ts";
 import { telemetryReads } from "../src/telemetry/telemetry.ts";
@@ -121,7 +122,18 @@ async function retain(report: Report, store: Store): Promise<void> {
       return answer;
     }, options);
   const begun = performance.now();
-  const gone = await retainTelemetry({ ...store, write }, toPolicy(systemClock.now(), null));
+  const by = (days: number): number => systemClock.now() - days * 86_400_000;
+  const gone = await retainTelemetry(
+    { ...store, write },
+    {
+      tenant: null,
+      runsBy: by(limits.runDays),
+      logsBy: by(limits.logDays),
+      rollupsBy: by(limits.rollupDays),
+      bytesMax: limits.telemetryBytesMax,
+      dryRun: false,
+    },
+  );
   done = true;
   await writer;
   const seconds = Math.round((performance.now() - begun) / 1000);

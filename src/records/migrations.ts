@@ -77,6 +77,15 @@ export const recordMigrations: readonly Migration[] = [
         primary key (tenant_id, id)
       )${clustered}`,
       sql`create index commits_by_time on daybook_record_commit (tenant_id, clock_from, committed_at, id)`,
+      sql`create index commits_by_actor on daybook_record_commit (tenant_id, actor, id) where actor is not null`,
+      // A row for each type that a commit changed. An index on the changes would cost as many rows as there are changes.
+      sql`create table daybook_record_commit_type (
+        tenant_id text not null,
+        type_seq ${integer} not null references daybook_record_type (seq),
+        commit_id ${integer} not null,
+        primary key (tenant_id, type_seq, commit_id),
+        foreign key (tenant_id, commit_id) references daybook_record_commit (tenant_id, id)
+      )${clustered}`,
       // By type first, because a type has one tenant and SQLite counts fastest where one number bounds the scan.
       sql`create table daybook_record (seq ${sequence}, ${what}, ${document},
         unique (type_seq, tenant_id, key), ${endsTogether})${strict}`,

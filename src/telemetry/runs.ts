@@ -133,7 +133,7 @@ async function rangesOf(store: Store, tenant: string, filter: RunFilter, when: W
 /** Rollups of the time before this have left. */
 async function countsGoneUntil(store: Store, tenant: string): Promise<number> {
   const [row] = await store.read<{ until: number | null }>(
-    sql`select max(until_at) as until from daybook_run_eviction where tenant_id = ${tenant} and what = 'rollup'`,
+    sql`select max(until_at) as until from daybook_eviction where tenant_id = ${tenant} and what = 'rollup'`,
   );
   return row?.until ?? 0;
 }

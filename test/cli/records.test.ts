@@ -84,6 +84,16 @@ for (const backend of cliBackends) {
       words.stdout,
       /^commit\t1\nwhen\t.*\nwho\tada\nwhy\ta sale\n\nchanges\nwhat\ttype\tkey\tfield\tbefore\tafter\n/,
     );
+    const byAda = await answer(
+      ["commits", "list", "--actor", "ada", "--since", "2026-01-01T00:00:00Z", "--type", "order"],
+      url,
+    );
+    assert.deepEqual(
+      items(byAda).map((each) => each["actor"]),
+      ["ada"],
+    );
+    const shownCommit = await answer(["commits", "show", "1", "--type", "order", "--limit", "1"], url);
+    assert.deepEqual([shownCommit["id"], items(shownCommit).length, shownCommit["next"]], [1, 1, null]);
     const twoCommits = await answer(["commits", "list", "--limit", "2"], url);
     const otherCommits = await answer(["commits", "list", "--after", String(twoCommits["next"])], url);
     assert.deepEqual(

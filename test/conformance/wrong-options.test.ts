@@ -39,7 +39,6 @@ const wrong: Readonly<Record<string, () => unknown>> = {
 const verbs: Readonly<Record<string, (book: Book, wrong: never) => Promise<unknown>>> = {
   "jobs.enqueue": (book, options) => book.jobs.enqueue(pay, {}, options),
   "jobs.list": (book, filter) => book.jobs.list(filter),
-  "jobs.prune": (book, options) => book.jobs.prune(options),
   "jobs.recover": (book, options) => book.jobs.recover(options),
   "groups.list": (book, filter) => book.groups.list(filter),
   "queues.limit": (book, to) => book.queues.limit("mail", to),
@@ -49,12 +48,10 @@ const verbs: Readonly<Record<string, (book: Book, wrong: never) => Promise<unkno
   "schedules.create": (book, options) => book.schedules.create("nightly", options),
   "schedules.edit": (book, changes) => book.schedules.edit("hourly", changes),
   "schedules.preview": (book, edit) => book.schedules.preview("hourly", { edit }),
-  "schedules.prune": (book, options) => book.schedules.prune(options),
   "events.publish": (book, options) => book.events.publish(paid, {}, options),
   "events.list": (book, filter) => book.events.list(filter),
   "events.replay": (book, filter) => book.events.replay(filter),
   "events.replay with options": (book, options) => book.events.replay({}, options),
-  "events.cleanup": (book, options) => book.events.cleanup(options),
   "listeners.rewind": (book, to) => book.listeners.rewind("bill", to),
   "listeners.skip": (book, to) => book.listeners.skip("bill", to),
   "listeners.remove": (book, options) => book.listeners.remove("bill", options),
@@ -66,11 +63,13 @@ const verbs: Readonly<Record<string, (book: Book, wrong: never) => Promise<unkno
   "calls.list": (book, filter) => book.calls.list(filter),
   "runs.list": (book, filter) => book.runs.list(filter),
   "telemetry.overview": (book, options) => book.telemetry.overview(options),
-  "telemetry.retain": (book, options) => book.telemetry.retain(options),
+  retain: (book, options) => book.retain(options),
+  "retain with a rule": (book, rule) => book.retain({ jobs: [rule], apply: true }),
   "telemetry.evictions": (book, options) => book.telemetry.evictions(options),
   "sessions.list": (book, options) => book.sessions.list(options),
   "records.delete": (book, options) => book.records.delete(Note, "kept", options),
   "records.commits": (book, filter) => book.records.commits(filter),
+  "records.changes": (book, options) => book.records.changes(1, options),
 };
 
 for (const backend of backends) {

@@ -36,7 +36,7 @@ test("the examples of docs/events.md are a program that runs", async (t) => {
     "0 caused by it",
     "1 said again",
     'audit order.paid {"orderId":"o-17"} 36',
-    "0 0",
+    "0 would leave; 0 are not finished",
     "charge failed for good, try 1: no such card",
   ]);
 });

@@ -163,6 +163,12 @@ async function writeOne(tx: Tx, made: Commit): Promise<{ commit: number; closed:
   await runEach(tx, insertEntity, entities);
   await runEach(tx, insertRelation, relations);
   await runEach(tx, insertChange, logged);
+  const types = [...new Set(changes.map(({ row }) => row.seq))];
+  await runEach(
+    tx,
+    insertType,
+    types.map((seq) => [tenant, seq, commit]),
+  );
   return { commit, closed: replacing + deleting };
 }
 
@@ -177,6 +183,8 @@ const insertRelation = `insert into daybook_record (type_seq, key, body, revisio
   from_type_seq, from_key, to_type_seq, to_key, instance_key) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const insertChange = `insert into daybook_record_change (tenant_id, commit_id, position, type_seq, key, kind, revision)
   values (?, ?, ?, ?, ?, ?, ?)`;
+
+const insertType = "insert into daybook_record_commit_type (tenant_id, type_seq, commit_id) values (?, ?, ?)";
 
 function runEach(tx: Tx, text: string, rows: readonly (readonly Value[])[]): Awaitable<number> {
   return rows.length === 0 ? 0 : tx.run(valuesInto(text, rows));
@@ -234,7 +242,9 @@ async function writeOnPostgres(tx: Tx, commits: readonly Commit[]): Promise<Flus
         revision, schema_version, tenant_id, commit_id
       from incoming where incoming.kind = 'created'),
     logged as (insert into daybook_record_change (tenant_id, commit_id, position, type_seq, key, kind, revision)
-      select tenant_id, commit_id, position, type_seq, key, kind, revision from incoming)
+      select tenant_id, commit_id, position, type_seq, key, kind, revision from incoming),
+    touched as (insert into daybook_record_commit_type (tenant_id, type_seq, commit_id)
+      select distinct tenant_id, type_seq, commit_id from incoming)
     select first, (select count(*) from closed) as closed from head`);
   return flushed as Flushed;
 }

@@ -130,7 +130,7 @@ more), critical.`,
     words: "runs pin <id>",
     http: "PUT /runs/{id}/pin",
     about: "keep a run from being removed",
-    more: 'A pinned run stays, with its log lines and its job, whatever "daybook retain" and "daybook prune" are told.',
+    more: 'A pinned run stays, with its log lines and its job, whatever "daybook retain" is told.',
     input: { id: id("run"), ...noted },
     examples: [`runs pin ${exampleId} --note "the night it stayed dark"`],
     async run(book, { id: wanted, note }) {
