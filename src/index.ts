@@ -86,7 +86,8 @@ export type { AsOf, CommitNotes, CommitPage, CommitRecord } from "./records/comm
 export type { Field, Fields, Query, RecordPage } from "./records/query/query.ts";
 export type { Hop, Reached, TraverseOptions } from "./records/traverse.ts";
 export type { WatchedChange, WatchedCommit, WatchOptions } from "./records/watch.ts";
-export type { ExportOptions, Imported, ImportOptions } from "./records/transfer.ts";
+export type { ExportOptions } from "./records/export.ts";
+export type { Imported, ImportOptions } from "./records/import.ts";
 export type { RecordTypeInfo } from "./records/define/record-type.ts";
 export type { ChangePage, ChangeRecord, DiffPage, Difference } from "./records/changes.ts";
 export type { Blamed, HistoryPage, Version } from "./records/history.ts";
