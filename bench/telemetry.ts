@@ -6,7 +6,8 @@ import { openStore } from "../src/storage/open-store.ts";
 import { rawSql } from "../src/storage/sql.ts";
 import type { Store } from "../src/storage/store.ts";
 import { listRuns, type RunFilter } from "../src/telemetry/runs.ts";
-import { toPolicy, retainTelemetry } from "../src/telemetry/retention/retain.ts";
+import { limits } from "../src/core/limits.ts";
+import { retainTelemetry } from "../src/telemetry/retention/retain.ts";
 import { readCounters } from "../src/telemetry/report/overview.ts";
 import { foldRuns } from "../src/telemetry/rollup/roll-up.ts";
 import { telemetryReads } from "../src/telemetry/telemetry.ts";
@@ -73,8 +74,8 @@ async function ask(report: Report, store: Store, sessions: { first: string; last
     "activity of the app": list({ app: "home" }),
     "activity of jobs": list({ kind: "job" }),
     "the latest errors": list({ status: "error" }),
-    "the runs of a listener": list({ kind: "listener", registration: "listener-7" }),
-    "the runs of a schedule": list({ kind: "schedule", registration: "schedule-7" }),
+    "the runs of a listener": list({ kind: "listener", name: "listener-7" }),
+    "the runs of a schedule": list({ kind: "schedule", name: "schedule-7" }),
     "the runs of a job by name": list({ name: "job-7" }),
     "the runs of one hour, days ago": list({ since: "100h", until: "99h" }),
     "the runs of a session": list({ session: sessions.first }),
@@ -121,7 +122,18 @@ async function retain(report: Report, store: Store): Promise<void> {
       return answer;
     }, options);
   const begun = performance.now();
-  const gone = await retainTelemetry({ ...store, write }, toPolicy(systemClock.now(), null));
+  const by = (days: number): number => systemClock.now() - days * 86_400_000;
+  const gone = await retainTelemetry(
+    { ...store, write },
+    {
+      tenant: null,
+      runsBy: by(limits.runDays),
+      logsBy: by(limits.logDays),
+      rollupsBy: by(limits.rollupDays),
+      bytesMax: limits.telemetryBytesMax,
+      dryRun: false,
+    },
+  );
   done = true;
   await writer;
   const seconds = Math.round((performance.now() - begun) / 1000);

@@ -6,6 +6,7 @@ import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { isSchema } from "../core/standard-schema.ts";
 import { refuseUnknown } from "../core/suggest.ts";
+import { callSite, type CallSite } from "./source.ts";
 
 /** Where an error came from. `registration` is null when the setup failed. */
 export type ErrorPlace = {
@@ -39,6 +40,8 @@ export type AnyApp = {
   readonly instances: readonly unknown[];
   readonly timeoutMs: number;
   readonly onError: OnError | undefined;
+  /** Where it is defined. */
+  readonly site: CallSite;
   readonly setup: (app: never, config: never) => unknown;
 };
 
@@ -62,6 +65,7 @@ export function defineApp(key: string, options: Given): AnyApp {
     config,
     setup,
     onError,
+    site: callSite(),
     instances: checkInstances(key, instances ?? [{}]),
     timeoutMs: timeout === undefined ? limits.appSetupMs : durationMs(timeout, `timeout of ${what}`, { min: 1 }),
   };

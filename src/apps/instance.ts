@@ -2,7 +2,7 @@
 //
 //   starting ──► running ──► stopped
 //        └─────► failed       its setup threw or took too long: it registers nothing, and other instances go on
-import { DaybookError, describeError, isDaybookError } from "../core/error.ts";
+import { DaybookError, describeError, isDaybookError, type ErrorDescription } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
@@ -20,7 +20,7 @@ import { tell, tellSetupFailed, type Running } from "./handler.ts";
 import { beginOf, namesWithHistory, ofInstance, writeRegistrations } from "./registration.ts";
 import type { InstanceIdentity, Ready, Registration } from "./registration.ts";
 import { runSetup, within, createSetup } from "./setup.ts";
-import { resolveSource } from "./source.ts";
+import { placeIn, resolveSource } from "./source.ts";
 
 export type AppsWiring = {
   readonly engine: Engine;
@@ -68,18 +68,29 @@ export async function startInstance(
   let stopped: Promise<readonly PendingEvents[]> | undefined;
 
   const write = (unit: (tx: Tx) => Promise<void>): Promise<void> => store.write(unit, { tenant });
-  const say = async (tx: Tx, status: InstanceStatus, thrown?: unknown): Promise<void> => {
-    const { type = null, message = null, trace = null } = status === "failed" ? describeError(thrown) : {};
-    const failure = { error_type: type, error_message: message, error_trace: trace };
-    const row = { session_seq: engine.session().seq, status, ...failure, changed_at: tx.now };
+  const say = async (tx: Tx, status: InstanceStatus, failure?: Failure): Promise<void> => {
+    const { type = null, message = null, trace = null, at = null } = failure ?? {};
+    const row = {
+      status,
+      error_type: type,
+      error_message: message,
+      error_trace: trace,
+      error_at: at,
+      changed_at: tx.now,
+    };
     const whose = { tenant_id: tenant, app_key: identity.app, instance_index: identity.instance };
-    await tx.run(sql`insert into daybook_app_instance ${oneRow({ ...whose, ...row })}
-      on conflict (tenant_id, app_key, instance_index) do update set ${excluded(Object.keys(row))}`);
+    const said = { ...whose, session_seq: engine.session().seq, ...row };
+    await tx.run(sql`insert into daybook_app_instance ${oneRow(said)}
+      on conflict (tenant_id, app_key, instance_index, session_seq) do update set ${excluded(Object.keys(row))}`);
   };
   const place = { app: identity.app, instance: identity.instance, registration: null, runId: null };
 
   async function start(): Promise<void> {
-    await write((tx) => say(tx, "starting"));
+    await write(async (tx) => {
+      await tx.run(sql`delete from daybook_app_instance where ${ofInstance(identity)}
+        and session_seq in (select seq from daybook_session where status <> 'running')`);
+      await say(tx, "starting");
+    });
     await runSetup(clock, app, setup);
     const ready = await prepare(engine, setup.registrations);
     const names = new Set(ready.map(({ registration }) => registration.name));
@@ -123,10 +134,11 @@ export async function startInstance(
     await start();
   } catch (thrown) {
     failed = true;
-    tellSetupFailed(app.onError, thrown, place);
+    const failure = await describeFailure(app, thrown);
+    tellSetupFailed(app.onError, thrown, { ...place, ...failure });
     await end();
     // If the book cannot be written, that is reported elsewhere.
-    await write((tx) => say(tx, "failed", thrown)).catch(() => undefined);
+    await write((tx) => say(tx, "failed", failure)).catch(() => undefined);
   }
   return {
     failed,
@@ -170,6 +182,14 @@ async function untilFree(run: () => Promise<void>): Promise<void> {
       if (!isDaybookError(error) || error.code !== "conflict" || tries >= triesMax) throw error;
     }
   }
+}
+
+/** What a setup failed of, and where in the user's files: where it threw, or else where the app is defined. */
+export type Failure = ErrorDescription & { readonly at: string };
+
+async function describeFailure({ site }: AnyApp, thrown: unknown): Promise<Failure> {
+  const error = describeError(thrown);
+  return { ...error, at: (await placeIn(error.trace)) ?? (await resolveSource(site)).location };
 }
 
 export type InstanceStatus = "starting" | "running" | "failed" | "stopped";

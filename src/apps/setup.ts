@@ -154,12 +154,15 @@ async function fittingConfig({ key, config: schema, instances }: AnyApp, instanc
 }
 
 function tooSlow({ key, timeoutMs }: AnyApp, instance: number): DaybookError {
-  return new DaybookError(
+  const error = new DaybookError(
     "timeout",
     `the setup of instance ${instance} of app "${key}" took longer than ${timeoutMs} ms: give it a longer "timeout", or ` +
       "let what it waits for happen after it",
     { details: { app: key, instance, timeoutMs } },
   );
+  // A timer makes it, so its frames are those of whatever moved the clock, and not of the setup.
+  error.stack = `${error.name}: ${error.message}`;
+  return error;
 }
 
 /** Waits for `work`, but at most `ms`: then it throws the error of `late`, or returns undefined without one. */

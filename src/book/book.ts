@@ -7,6 +7,7 @@ import { checkTenant } from "../core/name.ts";
 import { backupBook, type BackupReport } from "../storage/backup.ts";
 import { readInfo, type BookInfo } from "../storage/info.ts";
 import { readAs } from "../storage/reading.ts";
+import type { JoinedClient } from "../storage/postgres/join-transaction.ts";
 import type { Awaitable } from "../storage/store.ts";
 import { deadLetters, type DeadLetters } from "../events/dead-letters.ts";
 import { eventReads, eventVerbs, type Events } from "../events/events.ts";
@@ -29,9 +30,9 @@ import { namingCaller, outsideUnits, refuseInsideUnit, refuseVerb, wrapVerbs, ty
 import { examine, mend, type Finding, type Mended } from "./doctor.ts";
 import { metrics } from "./metrics.ts";
 import { openRuns, type Runs } from "../telemetry/runs.ts";
-import type { RetainOptions } from "../telemetry/retention/retain.ts";
 import { telemetryReads, type TelemetryReads } from "../telemetry/telemetry.ts";
-import { everyMinute, retain, type RetainedAll } from "../open/retain.ts";
+import { everyMinute, retain, type Retained } from "../open/retain.ts";
+import type { RetainOptions } from "../open/retention.ts";
 import { openSessions, type Sessions } from "../telemetry/session.ts";
 import { workUntilSignal } from "./work.ts";
 import { readTx, runUserUnit, type ReadTx, type UserTx } from "./user-tx.ts";
@@ -39,16 +40,6 @@ import { bookRecords, type Records } from "./book-records.ts";
 import { closeRooms } from "../open/close-rooms.ts";
 import { copyMarks, held, markAsCopy, release, type Held, type Released, type ReleaseOptions } from "./copy.ts";
 import type { HeldFilter } from "../jobs/wait/hold.ts";
-
-/** How things went, and how long that is kept. */
-export type Telemetry = TelemetryReads & {
-  /** Removes what is old, or too much. A process that works does so every hour, with the defaults, for all tenants.
-   *
-   *  ```ts
-   *  const { runs, logs } = await book.telemetry.retain({ runs: "14d", dryRun: true });
-   *  ``` */
-  retain(options?: RetainOptions): Promise<RetainedAll>;
-};
 
 export type Book = AsyncDisposable & {
   /** Where the book is, without a password. */
@@ -70,7 +61,7 @@ export type Book = AsyncDisposable & {
   readonly queues: Queues;
   readonly templates: Templates;
   readonly runs: Runs;
-  readonly telemetry: Telemetry;
+  readonly telemetry: TelemetryReads;
   readonly records: Records;
   /** Runs `work` in one transaction: all of it happens, or none of it, and when this resolves it is on disk. It may
    *  run more than once, so it must have no effects outside `tx`.
@@ -82,6 +73,18 @@ export type Book = AsyncDisposable & {
    *  });
    *  ``` */
   write<T>(work: (tx: UserTx) => Awaitable<T>): Promise<T>;
+  /** Runs `work` in a transaction that you began with `pg`, on PostgreSQL: what it does is kept when you commit, which wakes the
+   *  workers, and undone when you roll back. When `work` fails, only its own part is undone, and your transaction goes on.
+   *
+   *  ```ts
+   *  async function order(client: PoolClient) {
+   *    await client.query("begin");
+   *    await client.query("insert into public.purchase (id) values ($1)", ["o-17"]);
+   *    await book.join(client, (tx) => tx.jobs.enqueue(sendReceipt, { orderId: "o-17" }));
+   *    await client.query("commit");
+   *  }
+   *  ``` */
+  join<T>(client: JoinedClient, work: (tx: UserTx) => Awaitable<T>): Promise<T>;
   /** Reads several things of one moment, off the event loop, for at most five seconds.
    *
    *  ```ts
@@ -124,6 +127,14 @@ export type Book = AsyncDisposable & {
    *  console.log(await book.metrics());
    *  ``` */
   metrics(): Promise<string>;
+  /** Says what of this tenant is old enough to leave, and with `apply` removes it, in slices of their own transactions. A process that
+   *  works does so for all tenants soon after it began and every hour, as the `retention` of `open` says.
+   *
+   *  ```ts
+   *  const { jobs, events } = await book.retain();
+   *  await book.retain({ jobs: { olderThan: "7d", keep: 1000, status: "completed" }, apply: true });
+   *  ``` */
+  retain(options?: RetainOptions): Promise<Retained>;
   /** Starts a worker that runs the jobs of `use`, until it is stopped or the book is closed. */
   startWorker(options?: WorkerOptions): Promise<Worker>;
   /** Works until the process is told to stop (SIGINT, SIGTERM), then closes the book. When a handler ignores its signal, or
@@ -147,7 +158,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     refuseInsideUnit("book.close", store);
     await (rooms.closing ??= closeRooms(rooms));
   };
-  function join(worker: Worker): void {
+  function joinWorkers(worker: Worker): void {
     rooms.workers.add(worker);
     // Those that were there before are stopped already.
     if (rooms.closing !== undefined) void worker.stop();
@@ -155,7 +166,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
   async function start(options?: WorkerOptions): Promise<Worker> {
     refuse("startWorker");
     if (rooms.worker === false) return refuseWithoutWorker();
-    const worker = await startWorker(rooms.jobs, { ...rooms.worker, ...options }, undefined, join);
+    const worker = await startWorker(rooms.jobs, { ...rooms.worker, ...options }, undefined, joinWorkers);
     // Runs of a process that ended before it could.
     rooms.rollUp.soon();
     rooms.ticker ??= startTicker(rooms.jobs, everyMinute(rooms));
@@ -191,7 +202,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
                 engine: rooms.jobs,
                 tenant: tenantId,
                 grace: rooms.worker.grace,
-                join,
+                join: joinWorkers,
                 leave: (worker) => void rooms.workers.delete(worker),
               },
               await lookUp(rooms.jobs, definition, true, () => []),
@@ -222,7 +233,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     apps: outsideUnits(
       of,
       "apps",
-      appVerbs(store, tenantId, rooms.apps?.tenant === tenantId ? rooms.apps.here : undefined),
+      appVerbs(rooms.jobs, { tenant: tenantId, seenBy }, rooms.apps?.tenant === tenantId ? rooms.apps.here : undefined),
     ),
     queues: outsideUnits(of, "queues", { ...queueVerbs(within), ...queueReads(store, tenantId) }),
     templates: outsideUnits(of, "templates", {
@@ -230,16 +241,22 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       ...templateReads(store, tenantId),
     }),
     runs: outsideUnits(of, "runs", openRuns(store, tenantId, seenBy)),
-    telemetry: outsideUnits(of, "telemetry", {
-      ...telemetryReads(store, tenantId, seenBy),
-      retain: (options?: RetainOptions) => retain(rooms, tenantId, options),
-    }),
+    telemetry: outsideUnits(of, "telemetry", telemetryReads(store, tenantId, seenBy)),
     records: bookRecords(rooms, tenantId),
     write: (work) =>
       namingCaller(() => {
         refuse("write");
         checkWork("write", work);
         return store.write((tx) => runUserUnit(tx, rooms, work), { by: "user", tenant: tenantId });
+      }),
+    join: (client, work) =>
+      namingCaller(() => {
+        refuse("join");
+        checkWork("join", work);
+        if (store.join !== undefined) {
+          return store.join(client, (tx) => runUserUnit(tx, rooms, work, { joined: true }), tenantId);
+        }
+        throw invalid("book.join is for books on PostgreSQL, and this one is on SQLite: use book.write");
       }),
     read: (work) =>
       namingCaller(() => {
@@ -259,6 +276,10 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       const who = { tenant: tenantId, verb: "book.metrics", msMax: limits.reportMs };
       return readAs(who, () => metrics(store, tenantId, seenBy));
     },
+    async retain(options) {
+      refuse("retain");
+      return retain(rooms, tenantId, options);
+    },
     startWorker: start,
     work: (options) =>
       workUntilSignal(() => start(options), {
@@ -274,5 +295,6 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
 
 function checkWork(verb: string, work: unknown): void {
   if (typeof work === "function") return;
-  throw invalid(`book.${verb} takes a function: book.${verb}((tx) => tx.sql\`…\`)`);
+  const call = verb === "join" ? "join(client, (tx) => …)" : `${verb}((tx) => tx.sql\`…\`)`;
+  throw invalid(`book.${verb} takes a function: book.${call}`);
 }

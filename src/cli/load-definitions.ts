@@ -29,6 +29,8 @@ export type Loaded = {
   readonly configure: (app: AnyApp) => AnyApp;
   /** What the config says of calls. */
   readonly calls: Configured["calls"];
+  /** What the config says of retention. */
+  readonly retention: Configured["retention"];
 };
 
 /** All that the module or folder and the config declare. At least one of them must be there. */
@@ -54,6 +56,7 @@ export async function loadDefinitions({ module, config }: Sources, { watch = fal
     folder,
     configure,
     calls,
+    retention: configured?.retention,
   };
 }
 

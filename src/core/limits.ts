@@ -83,8 +83,6 @@ export const limits = {
   pageMax: 500,
   // Bulk commands work in slices of this size, so that one command never holds the writer for seconds.
   bulkRowsMax: 10_000,
-  // Prune removes this many rows in one transaction, so that it holds up other writers for some milliseconds only.
-  pruneRowsMax: 1000,
   // Re-runs of a serialisable unit. After ten conflicts in a row the caller's own back-off will do better.
   conflictRetriesMax: 10,
   // Enough of an error to understand it; user code has been seen to put whole responses into messages.
@@ -133,13 +131,20 @@ export const limits = {
   foldCountsMax: 1000,
   foldFailuresMax: 5000,
   foldHereMax: 200,
-  // How many days telemetry stays, and how many bytes it may take: runs and lines of live listeners are many, counts of them are
-  // few. Retention removes `retainRowsMax` rows at a time, which takes the writer a few milliseconds.
+  // How many days things stay when nobody says otherwise, and how many bytes the runs and lines of live listeners may take: these are
+  // many, and counts of them are few. Retention removes `retainRowsMax` rows at a time, which takes the writer a few milliseconds,
+  // and looks every `retainMs`, the first time `retainFirstMs` after a process began to work.
   runDays: 7,
   logDays: 3,
+  jobDays: 30,
+  callDays: 30,
+  eventDays: 30,
+  decisionDays: 90,
   rollupDays: 400,
   telemetryBytesMax: 1_073_741_824,
   retainRowsMax: 2000,
+  retainMs: 3_600_000,
+  retainFirstMs: 60_000,
   // A chart of more points than this is wider than any screen.
   bucketsMax: 2000,
   // Handlers of one live listener at once, and events that wait for a listener that takes them one by one.
@@ -214,6 +219,8 @@ export const limits = {
   relationKeyBytesMax: 1500,
   // Why a commit was made: a sentence or two; documents belong in records.
   commitReasonBytesMax: 4096,
+  // No tenant gets that far, so a larger number is a time: milliseconds of 1973 or later.
+  commitsMax: 100_000_000_000,
   // A commit is held in memory until it is written, and written in one statement on PostgreSQL.
   commitChangesMax: 10_000,
   // A field is at most as deep as a document may be.
@@ -228,6 +235,12 @@ export const limits = {
   // People search for a few words; the engine intersects a list of matches for each.
   searchWordsMax: 32,
   searchCharactersMax: 4096,
+  // A search begins with the records that fit one indexed condition when they are no more than this. To count that many takes a
+  // millisecond, so it is done for a few conditions of a question.
+  fewRecordsMax: 500,
+  beginningsMax: 4,
+  // What is read along with one entity; more of it is a list of its own, which has pages.
+  relatedMax: 1000,
   // Groups are held in memory and sorted there; more of them are a list of records, which has pages.
   groupsMax: 10_000,
   // A traversal over more hops reads almost everything; do it in steps.

@@ -8,6 +8,7 @@ import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { command, type CommandOptions } from "../jobs/command/command.ts";
 import type { AnyJob } from "../jobs/define.ts";
+import { checkRetention, type Retention } from "../open/retention.ts";
 import { checkUse, type Definition } from "../open/use.ts";
 
 /** The default export of `daybook.config.ts`.
@@ -22,6 +23,8 @@ export type Config = {
   readonly apps?: Readonly<Record<string, { readonly instances: readonly unknown[] }>>;
   /** Where calls may go and how many at once, as `open` takes it, for `daybook run`. The key belongs into `DAYBOOK_KEY`. */
   readonly calls?: CallOptions;
+  /** How long things stay, as `open` takes it, for `daybook run`. */
+  readonly retention?: Retention;
 };
 
 /** What a config says, checked. */
@@ -29,6 +32,7 @@ export type Configured = {
   readonly definitions: readonly Definition[];
   readonly apps: ReadonlyMap<string, readonly unknown[]>;
   readonly calls: CallOptions | undefined;
+  readonly retention: Retention | undefined;
 };
 
 export type ConfigCommand = Omit<CommandOptions<never>, "params"> & { readonly params?: StandardSchemaV1 };
@@ -41,15 +45,20 @@ export function readConfig(file: string, config: unknown): Configured {
     if (!isObject(config)) {
       throw invalid(`its default export is ${quote(config)}: export default { use: […], commands: { … } }`);
     }
-    refuseUnknown(config, ["use", "commands", "apps", "calls"], "the config");
-    const { use = [], commands = {}, apps = {}, calls } = config;
+    refuseUnknown(config, ["use", "commands", "apps", "calls", "retention"], "the config");
+    const { use = [], commands = {}, apps = {}, calls, retention } = config;
     if (!isObject(commands)) throw invalid(`"commands" is ${quote(commands)}: give { name: { argv: […] } }`);
     if (!isObject(apps)) throw invalid(`"apps" is ${quote(apps)}: give { key: { instances: [{ … }] } }`);
     if (calls !== undefined && !isObject(calls)) throw invalid(`"calls" is ${quote(calls)}: give { allow: […] }`);
     if (calls !== undefined) callSettings(calls);
     const definitions = [...checkUse(use), ...Object.entries(commands).map(([name, each]) => toJob(name, each))];
     const instances = new Map(Object.entries(apps).map(([key, each]) => [key, instancesOf(key, each)]));
-    return { definitions, apps: instances, calls };
+    return {
+      definitions,
+      apps: instances,
+      calls,
+      retention: retention === undefined ? undefined : checkRetention(retention, "retention"),
+    };
   } catch (error) {
     const { code, message, details } = asDaybookError(error);
     throw new DaybookError(code, `${file}: ${message}`, { cause: error, details: { ...details, path: file } });

@@ -19,12 +19,12 @@ export const eventChecks: readonly Check[] = [
   },
   {
     promise: "E1",
-    name: "an event that was published to listeners has their deliveries, unless these were pruned",
+    name: "an event that was published to listeners has their deliveries, unless these left by retention",
     find: () => sql`select event.id as finding from daybook_event event where event.deliveries > (
         select count(*) from daybook_job job where job.tenant_id = event.tenant_id and job.kind = 'delivery'
           and job.kind_seq = event.seq and job.retry_of is null)
-      and not exists (select 1 from daybook_pruning pruning where pruning.tenant_id = event.tenant_id and pruning.what = 'job'
-        and pruning.pruned_at >= event.published_at)`,
+      and not exists (select 1 from daybook_eviction eviction where eviction.tenant_id = event.tenant_id and eviction.what = 'job'
+        and eviction.removed_at >= event.published_at)`,
     advice: report,
   },
   {

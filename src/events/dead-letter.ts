@@ -10,7 +10,7 @@ import type { Tx } from "../storage/store.ts";
 import { forUpdate } from "../storage/word.ts";
 import type { JobRow } from "../jobs/job.ts";
 import type { JobEnded } from "../jobs/kind.ts";
-import { pinJob, unpinJob } from "../jobs/prune/bundle.ts";
+import { pinJob, unpinJob } from "../jobs/retain/bundle.ts";
 import { deadLetterTopic, type EventRow } from "./event.ts";
 import { deliveryName } from "./listener.ts";
 import { insertEvent, newEvent } from "./publish.ts";

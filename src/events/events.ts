@@ -9,7 +9,6 @@ import type { Store, Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import type { Engine } from "../jobs/engine.ts";
 import type { Within } from "../jobs/jobs.ts";
-import { cleanup, type Cleaned, type CleanupOptions } from "./cleanup.ts";
 import { prepareEvent, isEvent, type AnyEvent, type Event, type PublishOptions } from "./define.ts";
 import type { EventRow } from "./event.ts";
 import { findLive } from "./listener.ts";
@@ -53,8 +52,6 @@ export type Events = EventVerbs & {
    *  const { count } = await book.events.replay({ topic: "order.*", since: "2026-01-31T09:00:00Z" }, { dryRun: true });
    *  ``` */
   replay(which: string | ReplayFilter, options?: ReplayOptions): Promise<Replayed>;
-  /** Removes events by age. Events that a listener has not finished stay, and are counted. */
-  cleanup(options: CleanupOptions): Promise<Cleaned>;
 };
 
 export function eventReads({ engine: { store } }: EventsRoom, tenant: string): Omit<Events, keyof EventVerbs> {
@@ -63,7 +60,6 @@ export function eventReads({ engine: { store } }: EventsRoom, tenant: string): O
     list: (filter = {}) => listEvents(store, tenant, filter),
     lineage: (id) => readLineage(store, tenant, id),
     replay: (which, options) => replay(store, tenant, which, options),
-    cleanup: (options) => cleanup(store, tenant, options),
   };
 }
 

@@ -86,7 +86,7 @@ export async function readLineage(store: Store, tenant: string, id: string): Pro
     await store.readHeavy<EventRow>(sql`select * from daybook_event where tenant_id = ${tenant} and id = ${root}
     union all select * from daybook_event where tenant_id = ${tenant} and root_event_id = ${root} and chain_depth > 0
     order by seq limit ${limits.lineageEventsMax}`);
-  // Cleanup may have removed an event's parent: the event then hangs under the root.
+  // Retention may have removed an event's parent: the event then hangs under the root.
   const known = new Set(rows.map((row) => row.id));
   const others = rows.filter((row) => row.id !== root);
   const children = Map.groupBy(others, ({ parent_event_id: parent }) =>

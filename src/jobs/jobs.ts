@@ -17,7 +17,6 @@ import { findJobRow } from "./job.ts";
 import { placeOf, pauseName, resumeName } from "./queues.ts";
 import { retryJob } from "./settle/settle.ts";
 import { recover } from "./settle/rescue.ts";
-import { prune, type PruneOptions } from "./prune/prune.ts";
 import { enqueueFrom } from "./template/template.ts";
 import { awaitable, awaitResult, type AwaitOptions, type AwaitableJob } from "./result.ts";
 
@@ -157,13 +156,6 @@ export function jobReads(engine: Engine, tenant: string, seenBy: string | null =
     /** Ends what belongs to sessions that have ended, and what ran for longer than it may. Workers do so by themselves; a dry
      *  run says what they would find. It is about the whole book; on `book.tenant(id)` the counts are of that tenant. */
     recover: (options: { readonly dryRun?: boolean } = {}) => recover(engine, options, seenBy),
-    /** Removes finished jobs with their runs, in slices of their own transactions. A chain of retries and a group leave as a
-     *  whole or not at all.
-     *
-     *  ```ts
-     *  const { jobs } = await book.jobs.prune({ olderThan: "30d", keep: 1000, dryRun: true });
-     *  ``` */
-    prune: (options: PruneOptions) => prune(engine, tenant, options ?? {}),
     /** Where a job stands in line; null when it does not, because it waits, runs or has ended. */
     place: (id: string) => placeOf(store, tenant, id),
   };

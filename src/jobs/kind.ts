@@ -20,9 +20,9 @@ export type JobKind = {
   mustWait(tx: Tx, job: OrderedJob): Awaitable<MustWait>;
   /** `finish` ended a job with limits: once that is on disk, the kind lets the jobs go that wait for its end. */
   finished(tx: Tx, job: OrderedJob): Awaitable<unknown>;
-  /** Jobs are pruned: what the room keeps for them, under these numbers, leaves with them. It says how much did. Null when the room
-   *  keeps nothing. */
-  readonly pruned: ((tx: Tx, tenant: string, kindSeqs: readonly number[]) => Awaitable<number>) | null;
+  /** Jobs leave by retention: what the room keeps for them, under these numbers, leaves with them. It says how much did. Null when
+   *  the room keeps nothing. */
+  readonly removed: ((tx: Tx, tenant: string, kindSeqs: readonly number[]) => Awaitable<number>) | null;
   /** For explain: what a job that waits for its order stands behind, and what stands there when no open job does. */
   readonly order: { readonly behind: string; readonly instead: string | null };
   /** Looks for jobs that should have been released, and were not; says how many it found. */
@@ -36,7 +36,7 @@ export const plainKind: JobKind = {
   quiet: () => false,
   mustWait: () => false,
   finished: () => undefined,
-  pruned: null,
+  removed: null,
   order: { behind: "It comes after the one that was made before it", instead: null },
   sweep: () => 0,
 };

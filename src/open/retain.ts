@@ -1,51 +1,152 @@
-// Retention as the book has it: telemetry of live listeners by itself, and what apps' schedules did with its jobs.
-import { prune } from "../jobs/prune/prune.ts";
+// Retention, the one way in which anything leaves a book for its age: what a person asks for, and what a process that works does
+// soon after it began and every hour.
+import { callKind } from "../calls/call.ts";
+import { durationMs, type Duration } from "../core/duration.ts";
+import { invalid } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import { quote } from "../core/quote.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import { retainEvents, type KeptEvents } from "../events/retain.ts";
+import { retainJobs, type RetainJobs } from "../jobs/retain/retain.ts";
+import { retainDecisions } from "../schedules/decision.ts";
 import { scheduleKind } from "../schedules/schedule.ts";
-import type { Rooms } from "./rooms.ts";
 import { sql } from "../storage/sql.ts";
-import { type RetainOptions, type Retained, toPolicy, retainTelemetry } from "../telemetry/retention/retain.ts";
-
-const retainEveryMs = 3_600_000;
+import type { Store } from "../storage/store.ts";
+import { takeTurn } from "../telemetry/retention/policy.ts";
+import { retainTelemetry } from "../telemetry/retention/retain.ts";
+import { policyFor, retentionParts, rulesOf, type Policy, type RetainOptions } from "./retention.ts";
+import type { Rooms } from "./rooms.ts";
 
 /** What a process that works does once a minute besides: fold what another has left, and once an hour let go what is old.
  *  No caller waits for it, and the next one makes up for a failure. */
 export function everyMinute(rooms: Pick<Rooms, "store" | "jobs" | "rollUp" | "scheduled">): () => Promise<void> {
   const { store, rollUp, scheduled } = rooms;
-  let last = store.clock.monotonic();
+  let next = store.clock.monotonic() + limits.retainFirstMs;
   return async () => {
     rollUp.soon();
     const now = store.clock.monotonic();
-    if (now - last >= retainEveryMs) {
-      last = now;
-      void retain(rooms, null).catch(() => undefined);
+    if (now >= next) {
+      next = now + limits.retainMs;
+      void retainInTurn(rooms).catch(() => undefined);
     }
     await scheduled.writeForNewTenants();
   };
 }
 
-/** `jobs` are fires of apps' schedules, removed with their runs and lines. */
-export type RetainedAll = Retained & { readonly jobs: number };
+async function retainInTurn(rooms: Pick<Rooms, "store" | "jobs">): Promise<void> {
+  if (await rooms.store.write(takeTurn)) await retain(rooms, null, { apply: true });
+}
+
+/** How many rows of each kind leave. */
+export type Retained = {
+  /** True: this is what would leave, and nothing did. */
+  readonly dryRun: boolean;
+  /** What it went by; false: that part stays, or was not asked for. */
+  readonly policy: Policy;
+  /** Jobs that have ended, those of calls and of apps' schedules among them. */
+  readonly jobs: number;
+  readonly groups: number;
+  readonly steps: number;
+  readonly calls: number;
+  /** Reservations that have ended: of direct work with it, those made by hand by their age. */
+  readonly reservations: number;
+  /** Of jobs and of live listeners. */
+  readonly runs: number;
+  readonly logs: number;
+  readonly events: number;
+  /** Old events that stay, by the reason. */
+  readonly kept: KeptEvents;
+  readonly decisions: number;
+  /** Counts by minute, hour, day and session, and failures by minute. */
+  readonly rollups: number;
+  /** The log files of programs that the rows named, and how many of them were deleted: those in the book's own folder. */
+  readonly files: readonly string[];
+  readonly filesDeleted: number;
+  /** In how many transactions. */
+  readonly slices: number;
+};
 
 /** A null tenant means all of them. */
 export async function retain(
   { store, jobs }: Pick<Rooms, "store" | "jobs">,
   tenant: string | null,
   options: RetainOptions = {},
-): Promise<RetainedAll> {
+): Promise<Retained> {
+  refuseUnknown(options, [...retentionParts, "apply"], "retain");
+  const { apply = false } = options;
+  if (typeof apply !== "boolean") throw invalid(`apply is ${quote(apply)}: true or false`);
+  const policy = await policyFor(store, options);
   const now = store.time.atLeast();
-  const policy = toPolicy(now, tenant, options);
-  const done = await retainTelemetry(store, policy);
-  const tenants = await store.readHeavy<{ tenant_id: string }>(sql`select distinct tenant_id from daybook_run_series
-    where kind = 'schedule' and app <> '' ${tenant === null ? sql`` : sql`and tenant_id = ${tenant}`}`);
-  let [fires, slices] = [0, 0];
-  for (const { tenant_id: id } of tenants) {
-    const pruned = await prune(jobs, id, {
-      olderThan: now - policy.runsBy,
-      dryRun: policy.dryRun,
-      kindOfApps: scheduleKind,
-    });
-    fires += pruned.jobs;
-    slices += pruned.slices;
+  const dryRun = !apply;
+  const by = (age: Duration | false): number | null => (age === false ? null : now - durationMs(age));
+  const { slices, ...telemetry } = await retainTelemetry(store, {
+    tenant,
+    runsBy: by(policy.runs),
+    logsBy: by(policy.logs),
+    rollupsBy: by(policy.rollups),
+    bytesMax: policy.sizeMax === false ? null : policy.sizeMax,
+    dryRun,
+  });
+  let sum: Retained = { ...nothing, dryRun, policy, ...telemetry, slices };
+  const asked = { ...jobsBy(policy), now, dryRun };
+  const [eventsBy, decisionsBy] = [by(policy.events), by(policy.decisions)];
+  for (const id of tenant === null ? await tenantsOf(store) : [tenant]) {
+    const { others, files, ...counts } = await retainJobs(jobs, id, asked);
+    sum = add({ ...sum, files: [...sum.files, ...files] }, { ...counts, calls: others[callKind] ?? 0 });
+    if (eventsBy !== null) {
+      const { kept, ...gone } = await retainEvents(store, id, { by: eventsBy, dryRun });
+      sum = { ...add(sum, gone), kept: add(sum.kept, kept) };
+    }
+    if (decisionsBy !== null) sum = add(sum, await retainDecisions(store, id, { by: decisionsBy, dryRun }));
   }
-  return { ...done, jobs: fires, slices: done.slices + slices };
+  return sum;
+}
+
+/** Each ended job has one part that says how long it stays. */
+function jobsBy({ jobs, calls, runs }: Policy): Pick<RetainJobs, "parts" | "byHand"> {
+  const ofCall = sql`job.kind = ${callKind}`;
+  const ofApp = sql`job.kind = ${scheduleKind} and job.app is not null`;
+  const rules = rulesOf(jobs);
+  return {
+    parts: [
+      { which: sql`(job.kind is null or not (${ofCall} or (${ofApp})))`, rules },
+      { which: ofCall, rules: rulesOf(calls) },
+      { which: ofApp, rules: rulesOf(runs) },
+    ],
+    byHand: rules,
+  };
+}
+
+function add<Sum extends object>(sum: Sum, more: { readonly [Name in keyof Sum]?: number }): Sum {
+  const added = Object.entries(more).map(([name, count]) => [name, Number(sum[name as keyof Sum]) + Number(count)]);
+  return { ...sum, ...(Object.fromEntries(added) as Partial<Sum>) };
+}
+
+const nothing = {
+  jobs: 0,
+  groups: 0,
+  steps: 0,
+  calls: 0,
+  reservations: 0,
+  events: 0,
+  kept: { unfinished: 0, deadLettered: 0, unheard: 0 },
+  decisions: 0,
+  files: [],
+  filesDeleted: 0,
+};
+
+/** Whoever has jobs or schedules has few rows that say so; of events there may be millions, so each tenant is found by a seek. */
+async function tenantsOf(store: Store): Promise<ReadonlySet<string>> {
+  const rows = await store.readHeavy<{ id: string }>(
+    sql`select tenant_id as id from daybook_lane union select tenant_id from daybook_schedule`,
+  );
+  const found = new Set(rows.map(({ id }) => id));
+  for (let last: string | null = ""; last !== null;) {
+    const [row]: { id: string | null }[] = await store.readHeavy(
+      sql`select min(tenant_id) as id from daybook_event where tenant_id > ${last}`,
+    );
+    last = row?.id ?? null;
+    if (last !== null) found.add(last);
+  }
+  return found;
 }

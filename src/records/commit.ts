@@ -137,9 +137,9 @@ function toCommit({ metadata, runId, rootRunId, changes, ...row }: CommitRow): C
   return { ...row, metadata: JSON.parse(metadata) as Record<string, unknown>, changes, cause };
 }
 
-/** A commit's id, or a time that is not a bare number: a Date, an ISO text, a Temporal.Instant. A time means the last commit at or
- *  before it. */
-export type AsOf = number | Exclude<TimeInput, number>;
+/** A commit's number, or a time: a Date, an ISO text, a Temporal.Instant, or milliseconds such as `commit.at`, which are told from a
+ *  commit by their size. A time means the last commit at or before it. */
+export type AsOf = TimeInput;
 
 /** Null: now. A number: as of that commit; 0 is before the first. */
 export type Moment = number | null;
@@ -155,7 +155,7 @@ export async function readHead(reader: Pick<RecordReader, "tenant" | "point">): 
 export async function momentOf(reader: RecordReader, asOf: AsOf | undefined): Promise<Moment> {
   if (asOf === undefined) return null;
   const head = await readHead(reader);
-  if (typeof asOf === "number") return checkCommit(asOf, head.commit);
+  if (typeof asOf === "number" && asOf < limits.commitsMax) return checkCommit(asOf, head.commit);
   const at = timeMs(asOf, "asOf");
   if (at > Math.max(reader.now(), head.at ?? 0)) {
     throw invalid(

@@ -90,7 +90,7 @@ export function recordReads(asking: Asking): RecordReads {
       }),
     find: (type, key, options) => run("find", async () => (await readEntry(reader, type, key, options))?.value),
     entry: (type, key, options) => run("entry", () => readEntry(reader, type, key, options)),
-    query: (type) => createQuery(asking, { name: checkDefinition(type, "query").name, type, where: [], orders: [] }),
+    query: (type) => createQuery(asking, checkDefinition(type, "query")),
     head: () => run("head", async () => (await readHead(reader)).commit),
     history: (type, key, options = {}) => run("history", () => readHistory(reader, type, key, options)),
     since: (commit, options = {}) => run("since", () => readSince(reader, commit, options)),

@@ -9,31 +9,31 @@ const report = "report it: a decision and its job are written in one transaction
 export const scheduleChecks: readonly Check[] = [
   {
     promise: "S1",
-    name: "a decision that fired names a job of its schedule, unless that was pruned",
-    // Prune does not record each job, so a decision from before the tenant's last prune may have lost its job.
+    name: "a decision that fired names a job of its schedule, unless that left by retention",
+    // Retention does not note each job, so a decision from before the tenant's last removal may have lost its job.
     find: () => sql`select decision.job_id as finding from daybook_decision decision
       left join daybook_job job on job.tenant_id = decision.tenant_id and job.id = decision.job_id
       where decision.job_id is not null and (
-        (job.seq is null and not exists (select 1 from daybook_pruning pruning
-          where pruning.tenant_id = decision.tenant_id and pruning.pruned_at >= decision.decided_at))
+        (job.seq is null and not exists (select 1 from daybook_eviction eviction where
+          eviction.tenant_id = decision.tenant_id and eviction.what = 'job' and eviction.removed_at >= decision.decided_at))
         or (job.seq is not null and (job.kind is distinct from 'schedule'
           or job.kind_seq is distinct from decision.schedule_seq)))`,
     advice: `rows of daybook_job were removed by hand, or ${report}`,
   },
   {
     promise: "S1",
-    name: "a decision that published names an event, unless that was cleaned up",
+    name: "a decision that published names an event, unless that left by retention",
     find: () => sql`select decision.event_id as finding from daybook_decision decision
       left join daybook_event event on event.tenant_id = decision.tenant_id and event.id = decision.event_id
-      where decision.event_id is not null and event.seq is null and not exists (select 1 from daybook_pruning pruning
-        where pruning.tenant_id = decision.tenant_id and pruning.what = 'event'
-          and pruning.pruned_at >= decision.decided_at)`,
+      where decision.event_id is not null and event.seq is null and not exists (select 1 from daybook_eviction eviction
+        where eviction.tenant_id = decision.tenant_id and eviction.what = 'event'
+          and eviction.removed_at >= decision.decided_at)`,
     advice: `rows of event were removed by hand, or ${report}`,
   },
   {
     promise: "S1",
     name: "an open job of a schedule has its decision",
-    // A retry belongs to the decision about the first job of its chain, which may have been pruned since.
+    // A retry belongs to the decision about the first job of its chain, which may have left since.
     find: () => sql`select job.id as finding from daybook_line line join daybook_job job on job.seq = line.seq
       join daybook_job first on first.seq = coalesce(job.chain_seq, job.seq)
       where line.kind = 'schedule' and not exists (select 1 from daybook_decision decision

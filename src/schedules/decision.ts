@@ -1,9 +1,8 @@
-// Decisions as they are written and pruned: one row for a slot, or for a span of slots that none of was fired.
-import { durationMs, type Duration } from "../core/duration.ts";
+// Decisions as they are written and leave: one row for a slot, or for a span of slots that none of was fired.
 import { limits } from "../core/limits.ts";
-import { refuseUnknown } from "../core/suggest.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx, Store } from "../storage/store.ts";
+import { account } from "../telemetry/retention/remove.ts";
 import { insertInto, anyOf, forUpdate, greatest, type RowOf, type Nullable } from "../storage/word.ts";
 import { skip, type Skip } from "./decide.ts";
 import { scheduleKind, type DecisionKind, type ScheduleRow } from "./schedule.ts";
@@ -94,32 +93,24 @@ export async function undecided(tx: Tx, row: ScheduleRow, timing: Timing): Promi
   return { ...timing, next, span: (after, until, most) => spanOf(next, after, until, most) };
 }
 
-export type PruneDecisions = {
-  /** Only decisions that were made at least this long ago. */
-  readonly olderThan: Duration;
-  /** Counts the decisions and removes none. */
-  readonly dryRun?: boolean;
-};
-
-export type PrunedDecisions = { readonly dryRun: boolean; readonly decisions: number };
-
-/** Removes old decisions, in slices. The cursor stays, so no slot is decided again, and the schedule remembers up to where its
- *  decisions are gone. */
-export async function pruneDecisions(store: Store, tenant: string, options: PruneDecisions): Promise<PrunedDecisions> {
-  refuseUnknown(options, ["olderThan", "dryRun"], "the prune of decisions");
-  const decidedBy = store.time.atLeast() - durationMs(options.olderThan, "olderThan");
-  const which = leaving(tenant, decidedBy);
-  if (options.dryRun === true) {
-    const [row] = await store.readLong<{ n: number }>(
-      sql`select count(*) as n from daybook_decision decision ${which}`,
-    );
-    return { dryRun: true, decisions: row?.n ?? 0 };
-  }
-  for (let decisions = 0; ;) {
-    const removed = await store.write((tx) => removeSome(tx, which), { tenant });
+/** Removes the decisions that were made up to then, in slices, and says how many. The cursor stays, so no slot is decided again, and
+ *  the schedule remembers up to where its decisions are gone. */
+export async function retainDecisions(
+  store: Store,
+  tenant: string,
+  { by, dryRun }: { readonly by: number; readonly dryRun: boolean },
+): Promise<{ readonly decisions: number; readonly slices: number }> {
+  const which = leaving(tenant, by);
+  const [found] = await store.readLong<{ n: number }>(
+    sql`select count(*) as n from daybook_decision decision ${which}`,
+  );
+  let [decisions, slices] = [0, 0];
+  if (dryRun) return { decisions: found?.n ?? 0, slices };
+  for (let removed = found?.n ?? 0; removed > 0; slices++) {
+    removed = await store.write((tx) => removeSome(tx, which), { tenant });
     decisions += removed;
-    if (removed < limits.pruneRowsMax) return { dryRun: false, decisions };
   }
+  return { decisions, slices };
 }
 
 /** A decision stays until its job and every retry of it have ended: an open job always has its decision. */
@@ -132,8 +123,8 @@ function leaving(tenant: string, decidedBy: number): Sql {
 }
 
 async function removeSome(tx: Tx, which: Sql): Promise<number> {
-  const found = await tx.all<{ seq: number; schedule_seq: number; until_at: number }>(
-    sql`select seq, schedule_seq, until_at from daybook_decision decision ${which} order by seq limit ${limits.pruneRowsMax}`,
+  const found = await tx.all<{ seq: number; schedule_seq: number; until_at: number; decided_at: number }>(
+    sql`select seq, schedule_seq, until_at, decided_at from daybook_decision decision ${which} order by seq limit ${limits.retainRowsMax}`,
   );
   if (found.length === 0) return 0;
   const until = new Map<number, number>();
@@ -149,5 +140,8 @@ async function removeSome(tx: Tx, which: Sql): Promise<number> {
       where seq = ${schedule}`);
   }
   const seqs = found.map(({ seq }) => seq);
-  return tx.run(sql`delete from daybook_decision where seq ${anyOf("integer", seqs)}`);
+  const removed = await tx.run(sql`delete from daybook_decision where seq ${anyOf("integer", seqs)}`);
+  const made = found.map(({ decided_at: at }) => at);
+  await account(tx, tx.tenant, [{ what: "decision", reason: "age", removed, made }]);
+  return removed;
 }

@@ -47,7 +47,7 @@ export async function backfillSchedule(tx: Tx, ports: Ports, { name, from, to, d
   if (to > tx.now) throw invalid("backfill is for the past: the end is in the future");
   const row = await findSchedule(tx, name);
   if (row.pruned_until !== null && from <= row.pruned_until) {
-    const gone = `the decisions up to ${isoTime(row.pruned_until)} were pruned`;
+    const gone = `the decisions up to ${isoTime(row.pruned_until)} have left by retention`;
     throw invalid(`backfill: ${gone}, so it is not known what was fired; begin after that`);
   }
   const slots = slotsAfter(restoreTiming(row), from - 1, to, limits.backfillSlotsMax + 1);

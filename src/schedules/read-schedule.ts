@@ -193,7 +193,7 @@ function whyUndecided(row: ScheduleRow, at: number, now: number): string[] {
   }
   if (at <= row.created_at) return [`The schedule was made at ${isoTime(row.created_at)}, after that slot.`];
   if (row.pruned_until !== null && at <= row.pruned_until) {
-    return [`Its decision is not kept any more: those up to ${isoTime(row.pruned_until)} were pruned.`];
+    return [`Its decision is not kept any more: those up to ${isoTime(row.pruned_until)} have left by retention.`];
   }
   // Also before the cursor: a schedule that reached its maximum passes by the rest of that look's slots.
   if (row.max_fires !== null && row.fires >= row.max_fires) return [`It has fired ${row.fires} times, which is all.`];

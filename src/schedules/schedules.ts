@@ -8,7 +8,6 @@ import type { ReadRows } from "../jobs/definition.ts";
 import type { Engine } from "../jobs/engine.ts";
 import type { Within } from "../jobs/jobs.ts";
 import type { Ports } from "../jobs/kind.ts";
-import { pruneDecisions, type PruneDecisions, type PrunedDecisions } from "./decision.ts";
 import { backfillSchedule, triggerSchedule, type Backfilled, type Triggered } from "./fire-by-hand.ts";
 import { keepTarget, mergeOptions, checkSchedule, checkWhen, countedFrom, refuseOthers } from "./options.ts";
 import type { ScheduleChanges, Policies, ScheduleOptions } from "./options.ts";
@@ -75,8 +74,6 @@ export type Schedules = ScheduleVerbs & {
   decisions(name: string, filter?: ScheduleFilter): Promise<DecisionPage>;
   /** Why it did, or did not, run at a time. */
   why(name: string, at: TimeInput): Promise<Why>;
-  /** Removes old decisions. The schedules go on, and fire no slot again. */
-  prune(options: PruneDecisions): Promise<PrunedDecisions>;
   /** The next fires of a schedule, of options that are not saved, or of a schedule after an edit. */
   preview(what: string | ScheduleOptions | PreviewTiming, options?: PreviewOptions): Promise<FirePreview[]>;
 };
@@ -136,7 +133,6 @@ export function scheduleReads(engine: Engine, tenant: string): Omit<Schedules, k
     list: (filter = {}) => listSchedules(store, tenant, filter),
     decisions: (name, filter = {}) => listDecisions(store, tenant, name, filter),
     why: async (name, at) => whySchedule(store, await readOne(store, tenant, name), timeMs(at, "at")),
-    prune: (options) => pruneDecisions(store, tenant, options),
     preview: (what, options = {}) => preview(engine, store, tenant, what, options),
   };
 }

@@ -29,7 +29,7 @@ export const telemetryChecks: readonly Check[] = [
         select tenant_id, kind, coalesce(registration, name) as name, coalesce(app, '') as app,
           coalesce(instance, -1) as instance, count(*) as runs
         from daybook_run run where seq <= (select folded_seq from daybook_run_fold) and started_at >= (
-          select coalesce(max(until_at), 0) from daybook_run_eviction run_eviction where run_eviction.tenant_id = run.tenant_id and what = 'rollup')
+          select coalesce(max(until_at), 0) from daybook_eviction eviction where eviction.tenant_id = run.tenant_id and what = 'rollup')
         group by 1, 2, 3, 4, 5) as kept
       left join daybook_run_series run_series on run_series.tenant_id = kept.tenant_id and run_series.kind = kept.kind
         and run_series.name = kept.name and run_series.app = kept.app and run_series.instance = kept.instance

@@ -76,16 +76,25 @@ const rollupTables: readonly Sql[] = [
     primary key (tenant_id, run_id)
   )${strict}`,
   // What retention removed, by day, so that a reader does not take a gap in the history for a quiet day.
-  sql`create table daybook_run_eviction (
+  sql`create table daybook_eviction (
     tenant_id text not null,
     day_at ${integer} not null,
-    what text not null check (what in ('run', 'log', 'rollup')),
-    reason text not null check (reason in ('age', 'size')),
+    what text not null check (what in ('decision', 'event', 'job', 'log', 'reservation', 'rollup', 'run')),
+    reason text not null check (reason in ('age', 'size', 'count')),
     removed ${integer} not null,
-    -- The newest of what was removed.
+    -- When the oldest and the newest of what was removed were made, and when it was last removed.
+    from_at ${integer} not null,
     until_at ${integer} not null,
+    removed_at ${integer} not null,
     primary key (tenant_id, day_at, what, reason)
   )${strict}`,
+  // One row: how long things stay, as the last program that said so wants it (JSON), and when a process last saw to it.
+  sql`create table daybook_retention (
+    one ${integer} primary key check (one = 1),
+    policy text not null,
+    applied_at ${integer}
+  )${strict}`,
+  sql`insert into daybook_retention (one, policy) values (1, '{}')`,
 ];
 
 export const telemetryMigrations: readonly Migration[] = [
@@ -177,18 +186,6 @@ export const telemetryMigrations: readonly Migration[] = [
         fields text
       )${strict}`,
       sql`create index run_logs_of_run on daybook_run_log (tenant_id, run_id, seq)`,
-      // What retention removed, so that an id that is gone can be accounted for.
-      sql`create table daybook_pruning (
-        seq ${sequence},
-        tenant_id text not null,
-        pruned_at ${integer} not null,
-        what text not null,
-        filter text not null,
-        removed ${integer} not null,
-        first_at ${integer},
-        last_at ${integer}
-      )${strict}`,
-      sql`create index prunings_of_tenant on daybook_pruning (tenant_id, seq)`,
       ...rollupTables,
     ],
   },

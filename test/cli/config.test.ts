@@ -72,7 +72,11 @@ test("a config that is missing, malformed or declares something wrong is refused
       "export default { commands: { say: { argv: ['ls'], arg: 1 } } };",
       /wrong6\.ts: unknown option "arg" for command "say"/,
     ],
-    ["throw new RangeError('broken');", /wrong7\.ts cannot be loaded: RangeError: broken/],
+    [
+      'export default { retention: { jobs: "long" } };',
+      /wrong7\.ts: retention\.jobs is "long", which is not a duration/,
+    ],
+    ["throw new RangeError('broken');", /wrong8\.ts cannot be loaded: RangeError: broken/],
   ];
   const cwd = projectWith(t, Object.fromEntries(files.map(([body], index) => [`wrong${index}.ts`, body])));
 

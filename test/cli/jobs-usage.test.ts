@@ -18,7 +18,7 @@ const groups = {
 };
 const commands = [
   "run",
-  "prune",
+  "retain",
   ...Object.entries(groups).flatMap(([group, verbs]) => verbs.map((verb) => `${group} ${verb}`)),
 ];
 
@@ -116,11 +116,11 @@ const slips: readonly (readonly [args: string, code: ErrorCode, says: RegExp])[]
   ["templates edit weekly", "invalid", /nothing to change in template "weekly": give one of job, params/],
   ["templates list --active", "invalid", /unknown option '--active' \(Did you mean --archived\?\)/],
   ["reservations list --al", "invalid", /Did you mean --all\?/],
-  ["prune", "invalid", /give olderThan or keep, or both/],
-  ["prune --older-than long", "invalid", /--older-than is "long", which is not a duration/],
-  ["prune --keep -1", "invalid", /--keep is -1: give a whole number from 0/],
+  ["retain --queue mail", "invalid", /give jobs \(an age\) or keep, or both/],
+  ["retain --jobs long", "invalid", /--jobs is "long", which is not a duration/],
+  ["retain --keep -1", "invalid", /--keep is -1: give a whole number from 0/],
   [
-    "prune --keep 1 --status running",
+    "retain --keep 1 --status running",
     "invalid",
     /--status is "running": give one of completed, failed, cancelled, skipped/,
   ],
@@ -169,7 +169,7 @@ test("commands that change something make no book", async (t) => {
     "jobs pause x",
     "queues pause mail",
     "jobs list",
-    "prune --keep 1",
+    "retain --keep 1",
   ]) {
     const [exit, code, message] = await refusal(args.split(" "), `${folder}/missing.db`);
 

@@ -17,7 +17,7 @@ test("what destroys only reads the book until it is told to apply", async (t) =>
   await book.close();
   const before = readFileSync(url);
 
-  for (const words of ["recover", "mend", "prune --keep 0", "retain", "events cleanup --older-than 0s"]) {
+  for (const words of ["recover", "mend", "retain", "retain --keep 0", "retain --events 0s"]) {
     assert.equal((await answer(words.split(" "), url))["dryRun"], true, words);
     assert.ok(readFileSync(url).equals(before), words);
   }

@@ -151,7 +151,7 @@ for (const backend of backends) {
       assert.deepEqual(await book.doctor(), []);
     });
 
-    test("prune removes ended calls with their jobs, only of its tenant", async (t) => {
+    test("retention removes ended calls with their jobs, only of its tenant, and other jobs leave by their own age", async (t) => {
       const server = await target(t, status(503));
       const { book, clock } = await openCalls(t, backend);
       const of = [book, book.tenant("acme")];
@@ -167,12 +167,13 @@ for (const backend of backends) {
       clock.step(8 * 86_400_000);
       await book.calls.cancel((await book.calls.submit({ url: server.url, in: "1h", name: "new" })).id);
 
-      const would = await book.jobs.prune({ olderThan: "7d", dryRun: true });
-      assert.deepEqual([would.jobs, would.runs, would.others], [2, 2, { call: 1 }]);
+      assert.equal((await book.retain({ jobs: "7d" })).jobs, 0);
+      const would = await book.retain({ calls: "7d" });
+      assert.deepEqual([would.jobs, would.runs, would.calls], [2, 2, 1]);
       assert.equal((await book.calls.get(ids[0] ?? "")).attempts.length, 2);
-      const gone = await book.jobs.prune({ olderThan: "7d" });
+      const gone = await book.retain({ calls: "7d", apply: true });
 
-      assert.deepEqual([gone.jobs, gone.others], [2, { call: 1 }]);
+      assert.deepEqual([gone.jobs, gone.calls], [2, 1]);
       await assert.rejects(book.calls.get(ids[0] ?? ""), refusedAs("not_found", /there is no call/));
       assert.deepEqual(
         (await book.calls.list()).items.map(({ name }) => name),

@@ -275,8 +275,8 @@ for (const backend of backends) {
       await worker.idle();
       clock.step(365 * day);
 
-      const dry = await book.jobs.prune({ olderThan: "30d", dryRun: true });
-      const { jobs } = await book.jobs.prune({ olderThan: "30d" });
+      const dry = await book.retain({ jobs: "30d" });
+      const { jobs } = await book.retain({ jobs: "30d", apply: true });
 
       assert.deepEqual([dry.jobs, jobs], [1, 1]);
       await assert.rejects(book.jobs.get(old.id), { code: "not_found" });

@@ -185,7 +185,7 @@ async function liveThrough(t: TestContext, backend: Backend, { ms, forMs, expect
   if (believedMs > 0) await pass(world, believedMs);
   const asked = clock.now() - ms;
   const during = await askForAll(world, "during");
-  const refused = await book.jobs.prune({ olderThan: "30d" }).catch((error: unknown) => error);
+  const refused = await book.retain({ jobs: "30d", apply: true }).catch((error: unknown) => error);
   if (!isDaybookError(refused) && (refused as { jobs: number }).jobs > 0) wrong("retention", "removed something");
   await clock.advance(Math.max(300, forMs - believedMs));
   await worker.idle();
@@ -212,7 +212,7 @@ async function liveThrough(t: TestContext, backend: Backend, { ms, forMs, expect
   if ((await dueOf(book, later.id)) !== now + 2 * hour) wrong("enqueue at", "another time than was given");
   const { status, availableAt } = await book.jobs.get(at.id);
   if (ms < 30 * day ? availableAt !== start + 30 * day : status !== "completed") wrong("enqueue at", status);
-  if ((await book.jobs.prune({ olderThan: "30d" })).jobs > 0) wrong("retention", "removed what is young");
+  if ((await book.retain({ jobs: "30d", apply: true })).jobs > 0) wrong("retention", "removed what is young");
   if ((await book.jobs.get(old.id)).status !== "completed") wrong("retention", "gone");
 
   // Records: order by id, times as the clock said, and the past is found by either.

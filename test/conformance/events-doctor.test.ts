@@ -51,7 +51,7 @@ for (const backend of backends) {
       new Set(found.map(({ promise, name }) => `${promise} ${name}`)),
       new Set([
         "E1 a delivery that has not ended has its event",
-        "E1 an event that was published to listeners has their deliveries, unless these were pruned",
+        "E1 an event that was published to listeners has their deliveries, unless these left by retention",
         "E2 a delivery whose last try failed has its dead letter",
         "E2 a dead letter that has not ended keeps its job",
         "E5 an event is one deeper than the one that caused it, and within the limit",

@@ -151,7 +151,7 @@ for (const backend of backends) {
 
       const open = await book.read((tx) => tx.sql`select kind from daybook_line`);
       assert.deepEqual(open, []);
-      assert.equal((await book.events.cleanup({ olderThan: "1s" })).kept.unfinished, 0);
+      assert.equal((await book.retain({ events: "1s", apply: true })).kept.unfinished, 0);
     });
 
     test("a delivery that was tried again after its listener was removed can be skipped", async (t) => {

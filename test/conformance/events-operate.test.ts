@@ -135,7 +135,7 @@ for (const backend of backends) {
     await assert.rejects(book.events.replay(first.id, { listener: "gone" }), /there is no listener "gone"/);
   });
 
-  test(`${backend}: cleanup keeps what is not finished, and says what keeps it`, async (t) => {
+  test(`${backend}: retention keeps events that are not finished, and says what keeps them`, async (t) => {
     const clock = manualClock();
     const broken = { yes: true };
     const use = [
@@ -157,11 +157,11 @@ for (const backend of backends) {
     await clock.advance(10_000);
     await book.events.publish(Said, { n: 6 });
 
-    const dry = await book.events.cleanup({ olderThan: "5s", dryRun: true });
-    const done = await book.events.cleanup({ olderThan: "5s" });
+    const dry = await book.retain({ events: "5s" });
+    const done = await book.retain({ events: "5s", apply: true });
 
-    const expected = { removed: 3, kept: { unfinished: 1, deadLettered: 1, unheard: 0 } };
-    assert.deepEqual([dry, done], [expected, expected]);
+    const kept = { unfinished: 1, deadLettered: 1, unheard: 0 };
+    assert.deepEqual([dry.events, dry.kept, done.events, done.kept], [3, kept, 3, kept]);
     assert.deepEqual(
       (await book.events.list()).items.map(({ payload }) => (payload as { n: number }).n),
       [6, 4, 2],
@@ -172,10 +172,10 @@ for (const backend of backends) {
     await book.deadLetters.redrive(letter?.id ?? "");
     await clock.advance(10_000);
     await worker.idle();
-    assert.equal((await book.events.cleanup({ olderThan: "5s" })).removed, 2);
+    assert.equal((await book.retain({ events: "5s", apply: true })).events, 2);
     // The last number stays taken, so that a new event is never confused with an old one.
     await clock.advance(10_000);
-    assert.equal((await book.events.cleanup({ olderThan: "5s" })).removed, 0);
+    assert.equal((await book.retain({ events: "5s", apply: true })).events, 0);
     const last = await book.events.publish(Said, { n: 7 });
     assert.equal(last.deliveries, 1);
     await worker.idle();

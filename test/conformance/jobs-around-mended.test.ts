@@ -9,6 +9,7 @@ import { assertInvariants } from "../jobs/model.ts";
 import { heldJob } from "../jobs/handlers.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { backends, openTest, openTestStore } from "../support/open-test.ts";
+import { leave } from "../jobs/leave.ts";
 import { whileTimePasses } from "../support/session-row.ts";
 
 const work = job("work", { attempts: 2, backoff: ["10ms"], run: () => undefined });
@@ -145,7 +146,7 @@ for (const backend of backends) {
       assert.equal(await made.result(), "ran");
     });
 
-    test("prune takes a group whose member was tried again after its end, and leaves a program that nobody ended", async (t) => {
+    test("retention takes a group whose member was tried again after its end, and leaves a program that nobody ended", async (t) => {
       const at = await openEngine(t, backend, { use: [work] });
       await at.groups.create({ mode: "parallel", onFailure: "continue" }, (group) =>
         group.add(work, {}, { attempts: 1 }),
@@ -160,9 +161,9 @@ for (const backend of backends) {
       await at.jobs.enqueue(work, {});
       await at.clock.advance(1000);
 
-      assert.equal((await at.jobs.prune({ olderThan: 0 })).jobs, 0);
+      assert.equal((await leave(at, { olderThan: 0 })).jobs, 0);
       await at.run("update daybook_run_command set ended_at = 2");
-      assert.equal((await at.jobs.prune({ olderThan: 0 })).jobs, 2);
+      assert.equal((await leave(at, { olderThan: 0 })).jobs, 2);
       await assertInvariants(at);
     });
   });

@@ -32,7 +32,7 @@ const verbs: readonly ((book: Book) => unknown)[] = [
   (book) => book.queues.list(),
   (book) => book.templates.list(),
   (book) => book.runs.list(),
-  (book) => book.telemetry.retain(),
+  (book) => book.retain({ apply: true }),
   (book) => book.sessions.list(),
   (book) => book.records.put(Note, { id: "n" }),
   (book) => book.records.find(Note, "n"),

@@ -18,13 +18,13 @@ const findings = async (book: Book): Promise<unknown[]> =>
   (await book.doctor()).map(({ promise, name, found }) => [promise, name, found]);
 
 for (const backend of backends) {
-  test(`${backend}: doctor finds a decision without its job, unless something was pruned since`, async (t) => {
+  test(`${backend}: doctor finds a decision without its job, unless something has left since`, async (t) => {
     const { book } = await openTest(t, backend, { use: [work] });
     for (const name of ["gone", "other"]) await book.schedules.create(name, { ...options, job: work });
     const jobId = String((await book.schedules.trigger("gone")).jobId);
     assert.deepEqual(await findings(book), []);
 
-    const name = "a decision that fired names a job of its schedule, unless that was pruned";
+    const name = "a decision that fired names a job of its schedule, unless that left by retention";
     await tamper(book, async (tx) => {
       await tx.sql`update daybook_job set kind_seq = (select seq from daybook_schedule where name = 'other')`;
       await tx.sql`update daybook_line set kind_seq = (select seq from daybook_schedule where name = 'other')`;
@@ -38,16 +38,16 @@ for (const backend of backends) {
     });
     assert.deepEqual(await findings(book), [["S1", name, [jobId]]]);
 
-    await book.tenant("acme").jobs.prune({ olderThan: "0s" });
+    await book.tenant("acme").retain({ jobs: "0s", apply: true });
     assert.equal((await findings(book)).length, 1, "another tenant's");
   });
 
-  test(`${backend}: a finished job that prune removed is not missed`, async (t) => {
+  test(`${backend}: a finished job that left by retention is not missed`, async (t) => {
     const { book } = await openTest(t, backend, { use: [work], clock: manualClock() });
     await book.schedules.create("hourly", { ...options, job: work });
     const jobId = String((await book.schedules.trigger("hourly")).jobId);
     await (await book.startWorker()).idle();
-    await book.jobs.prune({ olderThan: "0s" });
+    await book.retain({ jobs: "0s", apply: true });
     await assert.rejects(book.jobs.get(jobId), { code: "not_found" });
     assert.deepEqual(await findings(book), []);
   });

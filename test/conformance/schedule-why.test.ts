@@ -61,7 +61,7 @@ for (const backend of backends) {
       assert.match(await say(book, "late", midnight + 2 * hour), /^It did not run: the schedule was paused.*audit/);
     });
 
-    test("why knows jitter, bounds, the number of fires and what was pruned", async (t) => {
+    test("why knows jitter, bounds, the number of fires and what has left", async (t) => {
       const noon = Date.UTC(2026, 0, 15, 12);
       const { book, clock, tick } = await openAt(t, noon + 10_000);
       const every = { job: work, params: {}, overlap: "allow" } as const;
@@ -90,13 +90,13 @@ for (const backend of backends) {
       clock.step(hour);
       await tick();
       assert.match(await say(book, "jitter", noon + hour), /^It ran/);
-      assert.equal((await book.schedules.prune({ olderThan: "0s", dryRun: true })).decisions, 0, "their jobs are open");
+      assert.equal((await book.retain({ decisions: "0s" })).decisions, 0, "their jobs are open");
       await (await book.startWorker()).idle();
-      await book.schedules.prune({ olderThan: "0s" });
-      assert.match(await say(book, "jitter", noon + hour), /not kept any more.*were pruned/);
+      await book.retain({ decisions: "0s", apply: true });
+      assert.match(await say(book, "jitter", noon + hour), /not kept any more.*have left by retention/);
     });
 
-    test("pruned decisions fire nothing again, and backfill refuses the pruned stretch", async (t) => {
+    test("decisions that have left fire nothing again, and backfill refuses their stretch", async (t) => {
       const noon = Date.UTC(2026, 0, 15, 12);
       const { book, clock, tick, url } = await openAt(t, noon + 1);
       for (const seen of [book, book.tenant("acme")]) {
@@ -105,24 +105,24 @@ for (const backend of backends) {
       clock.step(3 * hour);
       await tick();
       const jobs = async (): Promise<number> => (await book.jobs.list()).items.length;
-      const dry = await book.schedules.prune({ olderThan: "0s", dryRun: true });
-      assert.deepEqual(dry, { dryRun: true, decisions: 1 }, "the one that fired has an open job");
+      const dry = await book.retain({ decisions: "0s" });
+      assert.equal(dry.decisions, 1, "the one that fired has an open job");
       // Who works decides slots too, also in the midst of what follows, so it leaves.
       const { book: working } = await openTest(t, backend, { url, use: [work], clock });
       await (await working.startWorker()).idle();
       await working.close();
-      assert.deepEqual(await book.schedules.prune({ olderThan: "1h" }), { dryRun: false, decisions: 0 });
-      assert.deepEqual(await book.schedules.prune({ olderThan: "0s" }), { dryRun: false, decisions: 2 });
+      assert.equal((await book.retain({ decisions: "1h", apply: true })).decisions, 0);
+      assert.equal((await book.retain({ decisions: "0s", apply: true })).decisions, 2);
 
       await tick();
       assert.deepEqual([(await book.schedules.decisions("hourly")).items, await jobs()], [[], 1]);
       assert.equal((await book.tenant("acme").schedules.decisions("hourly")).items.length, 2);
-      await assert.rejects(book.schedules.backfill("hourly", noon, noon + hour), /were pruned/);
+      await assert.rejects(book.schedules.backfill("hourly", noon, noon + hour), /have left by retention/);
       clock.step(hour);
       const { slots } = await book.schedules.backfill("hourly", noon + 3 * hour + 1, noon + 4 * hour);
       assert.equal(slots.length, 1);
       assert.deepEqual(await book.doctor(), []);
-      await assert.rejects(book.schedules.prune({ olderThan: "0s", keep: 1 } as never), { code: "invalid" });
+      await assert.rejects(book.retain({ decisions: { olderThan: "0s", keep: 1 } } as never), { code: "invalid" });
     });
   });
 }

@@ -16,7 +16,7 @@ for (const backend of backends) {
     const { book } = await openTest(t, backend, { use: [work], clock: manualClock({ at: noon }) });
     await book.jobs.runNow(work);
     await book.jobs.runNow(work);
-    await book.telemetry.retain();
+    await book.retain({ apply: true });
     const [mark] = await book.read((tx) => tx.sql<{ folded_seq: number }>`select folded_seq from daybook_run_fold`);
     assert.deepEqual([mark?.folded_seq, await findings(book)], [2, []]);
 

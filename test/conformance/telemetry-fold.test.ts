@@ -65,7 +65,7 @@ for (const backend of backends) {
       const { book } = await openTest(t, backend, { use: [done], clock: manualClock({ at }) });
       for (const round of [1, 2, 3]) {
         for (let n = 0; n < round; n++) await book.jobs.runNow(done);
-        await book.jobs.prune({ keep: 0 });
+        await book.retain({ jobs: { keep: 0 }, apply: true });
       }
 
       const [row] = await book.read(
@@ -75,15 +75,15 @@ for (const backend of backends) {
       assert.equal(row?.runs, 6);
     });
 
-    test("a prune folds what it removes, and a dry run folds nothing", async (t) => {
+    test("retention folds what it removes, and a dry run folds nothing", async (t) => {
       const done = job("done", { run: () => undefined });
       const { book } = await openTest(t, backend, { use: [done], clock: manualClock({ at }) });
       await book.jobs.runNow(done);
-      await book.jobs.prune({ keep: 0, dryRun: true });
+      await book.retain({ jobs: { keep: 0 } });
       const [mark] = await book.read((tx) => tx.sql<{ folded_seq: number }>`select folded_seq from daybook_run_fold`);
 
       assert.equal(mark?.folded_seq, 0, "a dry run changes nothing");
-      assert.equal((await book.jobs.prune({ keep: 0 })).runs, 1);
+      assert.equal((await book.retain({ jobs: { keep: 0 }, apply: true })).runs, 1);
       const [row] = await book.read(
         (tx) => tx.sql<{ runs: number }>`select runs from daybook_run_rollup where span = 'day'`,
       );

@@ -4,7 +4,8 @@ import { describe, test } from "node:test";
 import { manualClock } from "../../src/core/manual-clock.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { listRuns } from "../../src/telemetry/runs.ts";
-import { toPolicy, retainTelemetry } from "../../src/telemetry/retention/retain.ts";
+import { retainTelemetry } from "../../src/telemetry/retention/retain.ts";
+import { policyAt } from "../telemetry/policy.ts";
 import { durationBounds } from "../../src/telemetry/rollup/series.ts";
 import { fingerprint } from "../../src/telemetry/rollup/write.ts";
 import { foldRuns } from "../../src/telemetry/rollup/roll-up.ts";
@@ -67,7 +68,7 @@ for (const backend of backends) {
           await compareCounts(store, tenant, runs, window);
           await compareLists(store, tenant, runs, window);
           await compareSession(store, tenant, runs);
-          const policy = toPolicy(now, tenant, { runs: story.keepMs, logs: 0 });
+          const policy = policyAt(now, tenant, { runs: story.keepMs, logs: 0 });
           const dry = await retainTelemetry(store, { ...policy, dryRun: true });
           const gone = await retainTelemetry(store, policy);
 
@@ -250,7 +251,7 @@ async function compareLists(store: Store, tenant: string, all: readonly Run[], w
     const { items } = await listRuns(store, tenant, { status, ...few });
     assert.deepEqual(ids(items), ids(newest.filter((run) => run.status === status).slice(0, 10)));
   }
-  const { items } = await listRuns(store, tenant, { kind: "listener", registration: "lamp", app: "home", ...few });
+  const { items } = await listRuns(store, tenant, { kind: "listener", name: "lamp", app: "home", ...few });
   const lamps = newest.filter((run) => run.kind === "listener" && run.name === "lamp" && run.app === "home");
   assert.deepEqual(ids(items), ids(lamps.slice(0, 10)));
 

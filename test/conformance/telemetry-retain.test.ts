@@ -8,8 +8,10 @@ import { everyMinute } from "../../src/open/retain.ts";
 import { rawSql, sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { eachRow } from "../../src/storage/word.ts";
+import { foldRuns } from "../../src/telemetry/rollup/roll-up.ts";
 import { hasHistory } from "../../src/telemetry/run.ts";
-import { type RetainOptions, type Retained, toPolicy, retainTelemetry } from "../../src/telemetry/retention/retain.ts";
+import { retainTelemetry, type RetainedTelemetry } from "../../src/telemetry/retention/retain.ts";
+import { policyAt, type Asked } from "../telemetry/policy.ts";
 import { type RunFilter, type Runs, openRuns } from "../../src/telemetry/runs.ts";
 import { telemetryReads } from "../../src/telemetry/telemetry.ts";
 import { openEngine } from "../jobs/open-engine.ts";
@@ -19,14 +21,14 @@ import { insertRuns } from "../telemetry/raw-run.ts";
 const day = 86_400_000;
 const now = Date.UTC(2026, 5, 10, 9, 30);
 
-type Desk = { readonly store: Store; readonly runs: Runs; retain(options?: RetainOptions): Promise<Retained> };
+type Desk = { readonly store: Store; readonly runs: Runs; retain(options?: Asked): Promise<RetainedTelemetry> };
 
 async function openDesk(t: TestContext, backend: Backend): Promise<Desk> {
   const { store } = await openTestStore(t, backend, { clock: manualClock({ at: now }) });
   return {
     store,
     runs: openRuns(store, "default"),
-    retain: (options) => retainTelemetry(store, toPolicy(store.clock.now(), "default", options)),
+    retain: (options) => retainTelemetry(store, policyAt(store.clock.now(), "default", options)),
   };
 }
 
@@ -61,17 +63,19 @@ function passing(at: number): ManualClock {
 
 for (const backend of backends) {
   describe(`retention of telemetry on ${backend}`, () => {
-    test("retention removes one tenant's runs after seven days and lines after three, and a dry run tells which", async (t) => {
+    test("retention removes one tenant's runs after seven days and lines after three, and a dry run counts the same", async (t) => {
       const desk = await openDesk(t, backend);
       const [old = "", middle = "", young = ""] = await aged(desk, [8, 4, 1]);
       for (const id of [young, middle, old]) await writeLines(desk, id, 2);
       await aged(desk, [8], "acme");
 
-      const dry = await desk.retain({ dryRun: true });
+      const before = await desk.retain({ dryRun: true });
+      await foldRuns(desk.store);
+      const folded = await desk.retain({ dryRun: true });
       const left = await count(desk, "run");
       const done = await desk.retain();
 
-      assert.deepEqual([dry.dryRun, dry.runs, dry.logs >= 4, left], [true, 0, false, 4], "nothing is folded yet");
+      assert.deepEqual([before.runs, before.logs, folded.runs, folded.logs, left], [1, 4, 1, 4, 4]);
       assert.deepEqual([done.runs, done.logs], [1, 4]);
       assert.deepEqual(
         (await desk.runs.list()).items.map(({ id }) => id),
@@ -81,6 +85,20 @@ for (const backend of backends) {
       assert.equal(await count(desk, "run where tenant_id = 'acme'"), 1);
       const { items } = await telemetryReads(desk.store, "default").summaries({ since: "30d" });
       assert.equal(items[0]?.runs, 3, "the counts know of all");
+    });
+
+    test("a dry run says what leaves for its age and what for its size, each once", async (t) => {
+      const desk = await openDesk(t, backend);
+      const ids = await aged(desk, [9, 8, 5, 4, 2, 1, 0]);
+      for (const id of ids) await writeLines(desk, id, 3);
+      await foldRuns(desk.store);
+      await desk.runs.pin(ids[1] ?? "");
+
+      const dry = await desk.retain({ bytes: 4000, dryRun: true });
+      const done = await desk.retain({ bytes: 4000 });
+
+      assert.ok(done.runs > 1 && done.runs < ids.length - 1, `${done.runs} runs`);
+      assert.deepEqual([dry.runs, dry.logs], [done.runs, done.logs]);
     });
 
     test("what was removed is counted by day and reason", async (t) => {
@@ -93,7 +111,9 @@ for (const backend of backends) {
       const gone = await telemetryReads(desk.store, "default").evictions();
 
       const today = now - (now % day);
-      assert.deepEqual(gone, [{ at: today, what: "run", reason: "age", removed: 3, until: now - 8 * day }]);
+      assert.deepEqual(gone, [
+        { at: today, what: "run", reason: "age", removed: 3, from: now - 10 * day, until: now - 8 * day },
+      ]);
       assert.deepEqual(await telemetryReads(desk.store, "acme").evictions(), []);
     });
 
@@ -142,7 +162,7 @@ for (const backend of backends) {
         return answer;
       };
 
-      const done = await retainTelemetry({ ...desk.store, write }, toPolicy(now, "default", { logs: "30d" }));
+      const done = await retainTelemetry({ ...desk.store, write }, policyAt(now, "default", { logs: "30d" }));
 
       assert.deepEqual([done.runs, done.logs], [2500, 4500]);
       assert.ok(Math.max(...sizes) <= limits.retainRowsMax, `slices of ${sizes.join(", ")}`);
@@ -198,7 +218,7 @@ for (const backend of backends) {
       assert.deepEqual(await ids({ since: "2d" }), [young]);
     });
 
-    test("a working process applies retention every hour, for all tenants", async (t) => {
+    test("a working process applies retention a minute after it began and every hour, for all tenants", async (t) => {
       const clock = manualClock({ at: now });
       const { engine, store } = await openEngine(t, backend, { clock });
       for (const tenant of ["default", "acme"]) {
@@ -213,14 +233,22 @@ for (const backend of backends) {
         scheduled: { writeAll: () => Promise.resolve(), writeForNewTenants: async () => void prepared++ },
       });
 
-      await clock.advance(3_599_999);
+      await minute();
+      await clock.advance(limits.retainFirstMs - 1);
       await minute();
       const before = await left();
       await clock.advance(1);
       await minute();
       while ((await left()) > 0) await clock.nextTurn();
+      await insertRuns(store, [{ name: "lamp", startedAt: now - 8 * day, durationMs: 1 }]);
+      await clock.advance(limits.retainMs - 1);
+      await minute();
+      const later = await left();
+      await clock.advance(1);
+      await minute();
+      while ((await left()) > 0) await clock.nextTurn();
 
-      assert.deepEqual([before, folds, prepared], [2, 2, 2]);
+      assert.deepEqual([before, later, folds, prepared], [2, 1, 5, 5]);
       assert.equal((await telemetryReads(store, "acme").evictions())[0]?.removed, 1);
     });
 
@@ -236,11 +264,11 @@ for (const backend of backends) {
       await book.jobs.enqueue(noop, {});
       await worker.idle();
       await worker.stop();
-      await book.telemetry.retain();
+      await book.retain({ apply: true });
 
       clock.step(8 * day);
-      const dry = await book.telemetry.retain({ dryRun: true });
-      const done = await book.telemetry.retain();
+      const dry = await book.retain();
+      const done = await book.retain({ apply: true });
 
       assert.deepEqual([dry.jobs, done.jobs], [1, 1]);
       assert.deepEqual(
@@ -260,15 +288,15 @@ for (const backend of backends) {
       const { book } = await openTest(t, backend, { use: [noop], clock });
       await book.jobs.runNow(noop);
       const [run] = (await book.runs.list()).items;
-      clock.step(30 * day);
+      clock.step(29 * day);
 
-      const telemetry = await book.telemetry.retain();
+      const young = await book.retain({ apply: true });
       await book.runs.pin(run?.id ?? "");
-      const pinned = await book.jobs.prune({ keep: 0 });
+      const pinned = await book.retain({ jobs: { keep: 0 }, apply: true });
       await book.runs.unpin(run?.id ?? "");
-      const free = await book.jobs.prune({ keep: 0 });
+      const free = await book.retain({ jobs: { keep: 0 }, apply: true });
 
-      assert.deepEqual([telemetry.runs, telemetry.jobs, pinned.jobs, free.jobs], [0, 0, 0, 1]);
+      assert.deepEqual([young.runs, young.jobs, pinned.jobs, free.jobs, free.runs], [0, 0, 0, 1, 1]);
       assert.deepEqual(await book.doctor(), []);
     });
   });

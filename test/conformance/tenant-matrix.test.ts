@@ -72,8 +72,10 @@ async function fill(book: Book, word: string, url: string): Promise<Record<strin
   await foldRuns(roomsOf(book).store);
   await tamper(
     book,
-    (tx) => tx.sql`insert into daybook_run_eviction (tenant_id, day_at, what, reason, removed, until_at)
-    values (${book.tenantId}, 0, 'run', 'age', ${word.length}, 1)`,
+    (
+      tx,
+    ) => tx.sql`insert into daybook_eviction (tenant_id, day_at, what, reason, removed, from_at, until_at, removed_at)
+    values (${book.tenantId}, 0, 'run', 'age', ${word.length}, 1, 1, 1)`,
   );
   return {
     done: done.id,
@@ -98,7 +100,6 @@ function questions(book: Book, word: string, id: Record<string, string>): Record
     "jobs.chain": () => book.jobs.chain(failed),
     "jobs.explain": () => book.jobs.explain(waiting),
     "jobs.recover": () => book.jobs.recover({ dryRun: true }),
-    "jobs.prune": () => book.jobs.prune({ olderThan: 0, dryRun: true }),
     "jobs.result": () => book.jobs.result(done),
     "jobs.place": () => book.jobs.place(waiting),
     "groups.get": () => book.groups.get(group),
@@ -110,7 +111,6 @@ function questions(book: Book, word: string, id: Record<string, string>): Record
     "schedules.list": () => book.schedules.list(),
     "schedules.decisions": () => book.schedules.decisions(`schedule-${word}`),
     "schedules.why": () => book.schedules.why(`schedule-${word}`, "2026-01-01T00:00:00Z"),
-    "schedules.prune": () => book.schedules.prune({ olderThan: 0, dryRun: true }),
     "schedules.preview": () => book.schedules.preview(`schedule-${word}`, { count: 2 }),
     "calls.get": () => book.calls.get(call),
     "calls.list": () => book.calls.list(),
@@ -119,7 +119,6 @@ function questions(book: Book, word: string, id: Record<string, string>): Record
     "events.list": () => book.events.list(),
     "events.lineage": () => book.events.lineage(said),
     "events.replay": () => book.events.replay(said, { dryRun: true }),
-    "events.cleanup": () => book.events.cleanup({ olderThan: 0, dryRun: true }),
     "listeners.get": () => book.listeners.get("hear"),
     "listeners.list": () => book.listeners.list(),
     "listeners.lag": () => book.listeners.lag("hear"),
@@ -146,7 +145,7 @@ function questions(book: Book, word: string, id: Record<string, string>): Record
     "telemetry.buckets": () => book.telemetry.buckets({ since: "1h" }),
     "telemetry.logs": () => book.telemetry.logs({ since: "1d" }),
     "telemetry.evictions": () => book.telemetry.evictions(),
-    "telemetry.retain": () => book.telemetry.retain({ runs: 0, dryRun: true }),
+    retain: () => book.retain({ jobs: 0, calls: 0, events: 0, runs: 0, logs: 0, decisions: 0, rollups: 0, sizeMax: 0 }),
     "records.entry": () => book.records.entry(Note, word),
     "records.find": () => book.records.find(Note, word),
     "records.get": () => book.records.get(Note, word),
@@ -183,7 +182,7 @@ const notAsked = new Set(
   schedules.create schedules.edit schedules.pause schedules.resume schedules.remove schedules.rename schedules.trigger schedules.backfill
   calls.submit calls.cancel calls.resend calls.reschedule calls.delete events.publish events.emit events.live
   listeners.pause listeners.resume listeners.rewind listeners.skip listeners.remove sinks.pause sinks.resume
-  deadLetters.redrive deadLetters.redriveAll deadLetters.discard deadLetters.discardAll apps.reload apps.stop queues.pause
+  deadLetters.redrive deadLetters.redriveAll deadLetters.discard deadLetters.discardAll apps.reload apps.stop apps.remove queues.pause
   queues.resume queues.limit queues.normalise templates.create templates.edit templates.archive templates.restore runs.pin
   runs.unpin records.put records.putMany records.ensure records.patch records.delete records.link records.unlink
   records.restore records.import records.watch records.transact write read tenant backup startWorker work close
@@ -300,8 +299,8 @@ for (const backend of backends) {
         );
         if (row?.n === 0) empty.push(table);
       }
-      // These are there while something runs, fails or is pruned, and no verb reads them.
-      assert.deepEqual(empty, ["daybook_call_host", "daybook_permit", "daybook_pruning"]);
+      // These are there while something runs, or fails, and no verb reads them.
+      assert.deepEqual(empty, ["daybook_call_host", "daybook_permit"]);
     });
   });
 }

@@ -7,7 +7,8 @@ import { manualClock } from "../../src/core/manual-clock.ts";
 import { render, type Sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { listRuns } from "../../src/telemetry/runs.ts";
-import { toPolicy, retainTelemetry } from "../../src/telemetry/retention/retain.ts";
+import { retainTelemetry } from "../../src/telemetry/retention/retain.ts";
+import { policyAt } from "./policy.ts";
 import { thisProcess } from "../../src/telemetry/process-identity.ts";
 import { foldRuns } from "../../src/telemetry/rollup/roll-up.ts";
 import { startSession } from "../../src/telemetry/session.ts";
@@ -22,7 +23,7 @@ type Question = (store: Store, session: string) => Promise<unknown>;
 const tenant = "default";
 const questions: Readonly<Record<string, readonly [ask: Question, how: RegExp]>> = {
   "registration and time": [
-    (store) => listRuns(store, tenant, { kind: "listener", registration: "lamp", since: "2d" }),
+    (store) => listRuns(store, tenant, { kind: "listener", name: "lamp", since: "2d" }),
     /runs_registered/,
   ],
   "status and time": [(store) => listRuns(store, tenant, { status: "error", since: "2d" }), /runs_unlike_success/],
@@ -67,7 +68,7 @@ const questions: Readonly<Record<string, readonly [ask: Question, how: RegExp]>>
     /SEARCH (?:daybook_)?run_log USING INTEGER PRIMARY KEY|Scan Backward using daybook_run_log_pkey/,
   ],
   retention: [
-    (store) => retainTelemetry(store, toPolicy(now, tenant, { dryRun: true, bytes: Number.MAX_SAFE_INTEGER })),
+    (store) => retainTelemetry(store, policyAt(now, tenant, { dryRun: true, bytes: Number.MAX_SAFE_INTEGER })),
     /runs_registered/,
   ],
 };
@@ -149,7 +150,7 @@ test("sqlite: a slice of retention finds each row that it removes by a seek", as
       return unit(tx);
     }, options);
 
-  const { runs } = await retainTelemetry({ ...store, write }, toPolicy(now, tenant));
+  const { runs } = await retainTelemetry({ ...store, write }, policyAt(now, tenant));
 
   const removing = asked.filter((statement) => render(statement, "sqlite").text.startsWith("delete from daybook_run "));
   const plans = await plansOf("sqlite", url, removing);

@@ -46,10 +46,10 @@ const refused: Readonly<Record<string, readonly unknown[]>> = {
     ...[{}, { listener: "hear" }, { dryRun: false }, { which: "all" }, { id: "e-1", topic: "order.*" }],
     ...[{ topic: "order..paid" }, { topic: "order.>.x" }, { since: "yesterday" }, { until: "2026-02-30T00:00:00Z" }],
   ],
-  "events.cleanup": [
+  "book.retain": [
     ...shapeless,
-    ...withEach(["olderThan"], { apply: true }),
-    ...[{ apply: true }, { olderThan: "-1d", apply: true }, { olderThan: "0s", apply: "yes" }, { olderThan: "soon" }],
+    ...[{ events: "-1d", apply: true }, { events: "0s", apply: "yes" }, { events: "soon" }, { events: null }],
+    ...[{ parts: ["everything"] }, { parts: "events" }, { queue: "mail", apply: true }, { keep: -1 }, { sizeMax: "1" }],
   ],
   "deadLetters.redrive": [
     ...shapeless,
@@ -125,7 +125,7 @@ for (const backend of backends) {
     for (const [key, verb] of verbs) {
       if (verb.destroys !== undefined) assert.equal(verb.input["apply"]?.maybe, true, key);
     }
-    const would = await call(book, "events.cleanup", { olderThan: "0s" });
+    const would = await call(book, "book.retain", { events: "0s" });
     const none = await call(book, "deadLetters.discard", { listener: "hear" });
     const listed = await call(book, "listeners.remove", { name: "hear" });
     const { id } = await book.calls.submit({ url: "https://stock.example/reserve" });

@@ -24,7 +24,14 @@ async function sendCall(room: CallsRoom, { store, clock }: Engine, { job, signal
   killPoint("calls.begun");
   const { tenant, runId } = job;
   const { id, kept } = call;
-  const { answer, end } = await send(room, clock, { outgoing, tenant, id, redirects: policy.redirects, signal });
+  const { answer, end } = await send(room, clock, {
+    outgoing,
+    attempts: policy.attempts,
+    tenant,
+    id,
+    redirects: policy.redirects,
+    signal,
+  });
   const { keys } = room.settings;
   const said = answer === undefined ? {} : keepAnswer(saidIn(answer), { keys, tenant, id, runId, kept });
   keep(room.heard, runId, { ...end, ...said });
@@ -35,6 +42,8 @@ async function sendCall(room: CallsRoom, { store, clock }: Engine, { job, signal
 }
 
 type Sending = Pick<ReadySend, "outgoing"> & {
+  /** How often it may be sent in all, where that is said. */
+  readonly attempts: number | undefined;
   readonly tenant: string;
   readonly id: string;
   readonly redirects: number;
@@ -44,7 +53,7 @@ type Sending = Pick<ReadySend, "outgoing"> & {
 type Sent = { readonly answer?: Answer; readonly end: AttemptEnd };
 
 async function send({ settings, agents }: CallsRoom, clock: Clock, sending: Sending): Promise<Sent> {
-  const { outgoing, tenant, id, redirects, signal } = sending;
+  const { outgoing, attempts, tenant, id, redirects, signal } = sending;
   const { host } = outgoing.url;
   const phases: Phases = {};
   const began = clock.monotonic();
@@ -53,7 +62,11 @@ async function send({ settings, agents }: CallsRoom, clock: Clock, sending: Send
     const allow = settings.allowFor(tenant);
     const most = { redirects, bytesMax: settings.responseBytesMax };
     const parts = { ...most, allow, ports: settings.ports, clock, signal, phases };
-    const answer = await agents.use(allow, (dispatcher) => exchange(outgoing, { ...parts, dispatcher }));
+    // What may be sent once, and is not harmless when it is sent again, is not sent on a connection that may be closing.
+    const alone = attempts === 1 && (outgoing.method === "POST" || outgoing.method === "PATCH");
+    const answer = await agents.use({ tenant, allow, alone }, (dispatcher) =>
+      exchange(outgoing, { ...parts, dispatcher }),
+    );
     killPoint("calls.answered");
     return { answer, end: answered(answer, timing()) };
   } catch (error) {
@@ -110,6 +123,7 @@ type Delivery = {
   /** The same for every attempt: the receiver recognises a repeat by it. */
   readonly id: string;
   readonly body: string;
+  readonly attempts: number | undefined;
   readonly signal: AbortSignal;
 };
 
@@ -119,10 +133,10 @@ export async function deliver(
   room: CallsRoom,
   clock: Clock,
   webhook: RequestContent,
-  { tenant, id, body, signal }: Delivery,
+  { tenant, id, body, attempts, signal }: Delivery,
 ): Promise<void> {
   const outgoing = outgoingOf({ ...webhook, body }, { id, now: clock.now() });
-  const { answer, end } = await send(room, clock, { outgoing, tenant, id, redirects: 0, signal });
+  const { answer, end } = await send(room, clock, { outgoing, attempts, tenant, id, redirects: 0, signal });
   if (end.error_kind === null) return;
   // A refusal is retried too: a receiver may refuse while it is being changed, and attempts are limited.
   const { atLeastMs = 0 } = adviceAfter(end, answer?.headers["retry-after"], clock.now());

@@ -18,11 +18,11 @@ type Call = Pick<
 /** Calls as a kind of job. */
 export function callJobs(room: CallsRoom): JobKind {
   const ended: JobKind["ended"] = (tx, all) => callsEnded(room, tx, all);
-  return { ...plainKind, ended, mustWait: mustWaitForHost, pruned: pruneCalls, sweep: sweepHosts };
+  return { ...plainKind, ended, mustWait: mustWaitForHost, removed: removeCalls, sweep: sweepHosts };
 }
 
-/** Prune removes a call with its job, its tags and its attempts. */
-async function pruneCalls(tx: Tx, tenant: string, seqs: readonly number[]): Promise<number> {
+/** Retention removes a call with its job, its tags and its attempts. */
+async function removeCalls(tx: Tx, tenant: string, seqs: readonly number[]): Promise<number> {
   return tx.run(sql`delete from daybook_call where tenant_id = ${tenant} and seq ${anyOf("integer", seqs)}
     and finished_at is not null`);
 }

@@ -105,7 +105,7 @@ export async function readGauges(store: Store, tenant: string, seenBy: string | 
     (select count(*) from daybook_session session where status = 'running' ${onlyOwn(seenBy)}) as "sessions",
     ${dropped("dropped_runs")} as "droppedRuns", ${dropped("dropped_logs")} as "droppedLogs",
     ${dropped("dropped_events")} as "droppedEvents",
-    (select cast(coalesce(sum(removed), 0) as bigint) from daybook_run_eviction where tenant_id = ${tenant}) as "evicted",
+    (select cast(coalesce(sum(removed), 0) as bigint) from daybook_eviction where tenant_id = ${tenant}) as "evicted",
     (select count(*) from daybook_run where seq > (select folded_seq from daybook_run_fold)
       ${seenBy === null ? sql`` : sql`and tenant_id = ${seenBy}`}) as "unfolded"`);
   return row ?? { sessions: 0, droppedRuns: 0, droppedLogs: 0, droppedEvents: 0, evicted: 0, unfolded: 0 };

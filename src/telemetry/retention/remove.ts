@@ -2,16 +2,18 @@
 import { limits } from "../../core/limits.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
-import { anyOf, byNumber, greatest, seekEach } from "../../storage/word.ts";
+import { anyOf, byNumber, greatest, least, seekEach } from "../../storage/word.ts";
 import { lowerMark } from "../rollup/roll-up.ts";
 import { dayMs, wholeName } from "../rollup/series.ts";
 import { keptRuns } from "../run.ts";
 
-export type Reason = "age" | "size";
-type Gone = { readonly runs: number; readonly logs: number };
-
 /** Removes the runs that may leave, with their lines. */
-export async function removeRuns(tx: Tx, tenant: string, found: readonly OldRun[], reason: Reason): Promise<Gone> {
+export async function removeRuns(
+  tx: Tx,
+  tenant: string,
+  found: readonly OldRun[],
+  reason: Reason,
+): Promise<{ readonly runs: number; readonly logs: number }> {
   const ids = found.map(({ id }) => id);
   const kept = await keptRuns(tx, tenant, ids);
   const leaving = found.filter(({ id }) => !kept.has(id));
@@ -29,9 +31,11 @@ export async function removeRuns(tx: Tx, tenant: string, found: readonly OldRun[
     sql`delete from daybook_run ${byNumber} where seq ${anyOf("integer", seqs)} and tenant_id = ${tenant}`,
   );
   await lowerMark(tx);
-  const until = leaving.reduce((latest, { started_at: at }) => Math.max(latest, at), 0);
-  await account(tx, { tenant, what: "run", reason, removed: runs, until });
-  await account(tx, { tenant, what: "log", reason, removed: logs, until });
+  const made = leaving.map((run) => run.started_at);
+  await account(tx, tenant, [
+    { what: "run", reason, removed: runs, made },
+    { what: "log", reason, removed: logs, made },
+  ]);
   return { runs, logs };
 }
 
@@ -62,25 +66,33 @@ export async function removeLogs(
     await tx.run(sql`update daybook_run_series set logs_gone_seq = ${greatest}(logs_gone_seq, ${last.seq})
       where tenant_id = ${tenant} and name = ${series.name} and kind = 'listener'`);
   }
-  await account(tx, { tenant, what: "log", reason: "age", removed: logs, until: last.started_at });
+  const made = runs.map((run) => run.started_at);
+  await account(tx, tenant, [{ what: "log", reason: "age", removed: logs, made }]);
   return logs;
 }
 
-export async function account(
-  tx: Tx,
-  gone: {
-    readonly tenant: string;
-    readonly what: "run" | "log" | "rollup";
-    readonly reason: Reason;
-    readonly removed: number;
-    readonly until: number;
-  },
-): Promise<void> {
-  if (gone.removed === 0) return;
-  await tx.run(sql`insert into daybook_run_eviction as run_eviction (tenant_id, day_at, what, reason, removed, until_at)
-    values (${gone.tenant}, ${tx.now - (tx.now % dayMs)}, ${gone.what}, ${gone.reason}, ${gone.removed}, ${gone.until})
-    on conflict (tenant_id, day_at, what, reason) do update set removed = run_eviction.removed + excluded.removed,
-      until_at = ${greatest}(run_eviction.until_at, excluded.until_at)`);
+type Gone = {
+  readonly what: Eviction["what"];
+  readonly reason: Reason;
+  readonly removed: number;
+  /** When each of what is gone was made, or the first and the last of it. */
+  readonly made: readonly number[];
+};
+
+/** Notes what a transaction removed, so that a gap in the history can be accounted for. */
+export async function account(tx: Tx, tenant: string, gone: readonly Gone[]): Promise<void> {
+  // In one order, because two transactions that met the same days in two would wait for each other.
+  for (const { what, reason, removed, made } of gone.toSorted((a, b) => (a.what < b.what ? -1 : 1))) {
+    if (removed === 0) continue;
+    // Not Math.min(...made): a chain that was tried for months is one bundle, and so many arguments overflow the stack.
+    const from = made.reduce((first, at) => Math.min(first, at), Infinity);
+    const until = made.reduce((last, at) => Math.max(last, at), 0);
+    await tx.run(sql`insert into daybook_eviction as eviction (tenant_id, day_at, what, reason, removed, from_at, until_at, removed_at)
+      values (${tenant}, ${tx.now - (tx.now % dayMs)}, ${what}, ${reason}, ${removed}, ${Math.min(from, until)}, ${until}, ${tx.now})
+      on conflict (tenant_id, day_at, what, reason) do update set removed = eviction.removed + excluded.removed,
+        from_at = ${least}(eviction.from_at, excluded.from_at), until_at = ${greatest}(eviction.until_at, excluded.until_at),
+        removed_at = ${greatest}(eviction.removed_at, excluded.removed_at)`);
+  }
 }
 
 /** A live listener as retention sees it. Its runs are read from the index of registered runs in the order of their numbers, and
@@ -153,44 +165,28 @@ export async function readOldOfAll(
   store: Store,
   tenant: string | null,
   { after, to, limit, by }: Stretch & { readonly limit: number; readonly by: number | null },
-): Promise<(OldRun & { tenant_id: string })[]> {
-  return store.readHeavy(sql`select run.tenant_id, ${shown} from daybook_run run ${byNumber} where run.seq > ${after} and run.seq <= ${to}
+): Promise<(OldRun & Pick<LiveSeries, "tenant_id" | "name">)[]> {
+  return store.readHeavy(sql`select run.tenant_id, coalesce(run.registration, run.name) as name, ${shown} from daybook_run run ${byNumber} where run.seq > ${after} and run.seq <= ${to}
     and run.job_seq is null and run.kind = 'listener' ${tenant === null ? sql`` : sql`and run.tenant_id = ${tenant}`}
     ${by === null ? sql`` : sql`and run.started_at < ${by}`} order by run.seq limit ${limit}`);
 }
+
+/** Too old, too much, or not among the newest that are kept. */
+export type Reason = "age" | "size" | "count";
 
 /** What retention removed on one day. */
 export type Eviction = {
   /** The day. */
   readonly at: number;
-  readonly what: "run" | "log" | "rollup";
-  /** Too old, or too much. */
-  readonly reason: "age" | "size";
+  readonly what: "decision" | "event" | "job" | "log" | "reservation" | "rollup" | "run";
+  readonly reason: Reason;
   readonly removed: number;
-  /** The time of the newest removed row. */
+  /** When the oldest and the newest of what was removed were made, so that an id that is gone can be accounted for. */
+  readonly from: number;
   readonly until: number;
 };
 
 export async function readEvictions(store: Store, tenant: string, limit: number): Promise<Eviction[]> {
-  return store.readHeavy(sql`select day_at as at, what, reason, removed, until_at as until from daybook_run_eviction
+  return store.readHeavy(sql`select day_at as at, what, reason, removed, from_at as "from", until_at as until from daybook_eviction
     where tenant_id = ${tenant} order by day_at desc, what, reason limit ${limit}`);
-}
-
-/** What was removed, so that an id that is gone can be accounted for. */
-type Pruning = {
-  readonly tenant: string;
-  readonly what: "job" | "event" | "reservation";
-  /** What was asked for, as JSON. */
-  readonly filter: string;
-  readonly removed: number;
-  /** When what is gone was made, from the first to the last, for a reader who asks for an id of that time. */
-  readonly made?: readonly number[];
-};
-
-export async function notePruning(tx: Tx, { tenant, what, filter, removed, made = [] }: Pruning): Promise<void> {
-  // Not Math.min(...made): a chain that was tried for months is one bundle, and so many arguments overflow the stack.
-  const ordered = made.toSorted((a, b) => a - b);
-  const [first = null, last = null] = [ordered[0], ordered.at(-1)];
-  await tx.run(sql`insert into daybook_pruning (tenant_id, pruned_at, what, filter, removed, first_at, last_at)
-    values (${tenant}, ${tx.now}, ${what}, ${filter}, ${removed}, ${first}, ${last})`);
 }

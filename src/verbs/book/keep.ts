@@ -1,6 +1,7 @@
-// recover, mend, prune and retain: what keeps a book in order. Each says what it would do, and does it once it is told to.
-import type { Book, Eviction, Pruned, Recovery, RetainedAll } from "../../index.ts";
+// recover, mend and retain: what keeps a book in order. Each says what it would do, and does it once it is told to.
+import type { Book, Eviction, JobRule, Recovery, Retained, RetainOptions } from "../../index.ts";
 import { invalid } from "../../core/error.ts";
+import { retentionParts } from "../../open/retention.ts";
 import { sessionRecovered } from "../../jobs/kind.ts";
 import { duration, list, maybe, text, whole, word } from "../field.ts";
 import { count, day, section, table, when, type Shown } from "../shown.ts";
@@ -54,75 +55,79 @@ that the clock of this machine is right. It is about all tenants.`,
           ],
   }),
 
-  prune: admin({
-    words: "prune",
-    destroys: true,
-    background: true,
-    files: true,
-    about: "remove finished jobs of the tenant with their runs, logs, calls and files",
-    more: `It says what would leave, and removes it with --apply. With --older-than and --keep together, only
-what is old enough and not among the newest leaves. Retries leave with their job, and a group as a
-whole. It works in slices, so others write in between, and it may be interrupted and repeated. Log
-files of programs are deleted if they are in the book's folder for files.`,
-    input: {
-      olderThan: maybe(duration("only what ended at least this long ago, such as 30d")),
-      keep: maybe(whole("not the so many that ended last", 0, keepMax)),
-      queue: maybe(text("only jobs of this queue", "queue")),
-      name: maybe(text("only jobs of this name", "name")),
-      status: maybe(list(word("only jobs that ended so", ends))),
-      ...applying,
-    },
-    examples: [
-      "prune --older-than 30d --keep 1000",
-      "prune --older-than 7d --queue mail --status completed,cancelled --apply",
-    ],
-    check({ olderThan, keep: newest }) {
-      if (olderThan === undefined && newest === undefined) throw invalid("say which: give olderThan or keep, or both");
-    },
-    run: (book, { apply = false, ...which }) => book.jobs.prune({ ...which, dryRun: !apply }),
-    show: prunedLine,
-  }),
-
   retain: admin({
     words: "retain",
     destroys: true,
     background: true,
-    about: "remove old runs and log lines of live listeners and apps' schedules, and old counts",
-    more: `It says what would leave, and removes it with --apply. Processes that work do so every hour with the
-defaults. Counts of what has left stay for --rollups; pinned runs stay; a job's run leaves with its
-job, by "prune". It works in slices, so others write in between, and it may be interrupted.`,
+    files: true,
+    about: "say what of the tenant is old enough to leave, and with --apply remove it",
+    more: `Without ages it goes by the policy of the book: what a program says with "retention" when it opens the
+book, else the defaults. A process that works applies that policy every hour. With ages, or with --parts,
+it is about what they name and nothing else. --keep, --queue, --name and --status are about jobs; with
+--jobs and --keep together, only what is old enough and not among the newest leaves.
+
+Retries leave with their job, a group as a whole, and log files of programs if they are in the book's
+folder for files. Pinned runs, dead letters and events that a listener has not finished stay; counts
+of what has left stay for --rollups. It works in slices, so others write in between, and it may be
+interrupted and repeated.`,
     input: {
-      runs: maybe(duration("runs that are older than this (default: 7d)")),
-      logs: maybe(duration("log lines that are older than this (default: 3d)")),
-      rollups: maybe(duration("counts that are older than this (default: 400d)")),
-      bytes: maybe(whole("the oldest, until runs and lines take about so much", 0, bytesMax)),
+      jobs: maybe(duration("jobs that ended at least this long ago (default: 30d)")),
+      keep: maybe(whole("of the jobs, not the so many that ended last", 0, keepMax)),
+      queue: maybe(text("only jobs of this queue", "queue")),
+      name: maybe(text("only jobs of this name", "name")),
+      status: maybe(list(word("only jobs that ended so", ends))),
+      calls: maybe(duration("calls that ended at least this long ago (default: 30d)")),
+      events: maybe(duration("events that were published at least this long ago (default: 30d)")),
+      runs: maybe(duration("runs of live listeners and of apps' schedules (default: 7d)")),
+      logs: maybe(duration("log lines of live listeners (default: 3d)")),
+      decisions: maybe(duration("decisions about slots of schedules (default: 90d)")),
+      rollups: maybe(duration("counts of runs (default: 400d)")),
+      sizeMax: maybe(whole("the oldest runs of live listeners, until about so many bytes are left", 0, bytesMax)),
+      parts: maybe(list(word("only these, as the policy of the book says", retentionParts))),
       ...applying,
     },
-    examples: ["retain --runs 14d", "retain --bytes 200000000 --apply"],
-    async run(book, { apply = false, ...policy }): Promise<RetainedAll & { evictions: readonly Eviction[] }> {
-      const done = await book.telemetry.retain({ ...policy, dryRun: !apply });
+    examples: [
+      "retain",
+      "retain --apply",
+      "retain --parts calls,events --apply",
+      "retain --jobs 7d --keep 1000 --status completed,cancelled --apply",
+    ],
+    check({ jobs, keep: newest, queue, name, status }) {
+      if (jobs !== undefined || newest !== undefined || (queue ?? name ?? status) === undefined) return;
+      throw invalid("say which jobs leave: give jobs (an age) or keep, or both");
+    },
+    async run(book, input): Promise<Retained & { evictions: readonly Eviction[] }> {
+      const done = await book.retain(optionsOf(input));
       return { ...done, evictions: await book.telemetry.evictions() };
     },
-    show({ dryRun, runs, logs, jobs, rollups, evictions }) {
-      const soFar = table(evictions, {
-        "removed on": ({ at }) => day(at),
-        what: ({ what }) => what,
-        by: ({ reason }) => reason,
-        rows: ({ removed }) => removed,
-        until: ({ until }) => when(until),
-      });
-      const removed = [
-        count(runs, "run"),
-        count(logs, "log line"),
-        `${count(jobs, "job")} of apps' schedules and ${count(rollups, "count")}`,
-      ].join(", ");
-      return [
-        `${removed} ${dryRun ? "would be removed; remove them with --apply" : "removed"}`,
-        ...(evictions.length === 0 ? [] : [section("removed so far", soFar)]),
-      ];
-    },
+    show: retainedLines,
   }),
 };
+
+type Asked = Omit<RetainOptions, "jobs"> & {
+  readonly parts?: readonly (keyof RetainOptions)[];
+  readonly jobs?: string;
+} & Pick<JobRule, "keep" | "queue" | "name" | "status">;
+
+function optionsOf({
+  parts = [],
+  apply = false,
+  jobs,
+  keep: newest,
+  queue,
+  name,
+  status,
+  ...ages
+}: Asked): RetainOptions {
+  const given = { olderThan: jobs, keep: newest, queue, name, status };
+  const rule = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  return {
+    ...Object.fromEntries(parts.map((part) => [part, true])),
+    ...(Object.keys(rule).length === 0 ? {} : { jobs: rule }),
+    ...ages,
+    apply,
+  };
+}
 
 async function recover(book: Book): Promise<Recovery> {
   let lost = 0;
@@ -138,22 +143,47 @@ async function recover(book: Book): Promise<Recovery> {
   }
 }
 
-function prunedLine(pruned: Pruned): Shown {
-  const { dryRun, jobs, groups, runs, logs, steps, reservations, others, files, filesDeleted } = pruned;
-  const counts = [
-    count(jobs, "job"),
-    count(groups, "group"),
-    count(runs, "run"),
-    ...Object.entries(others).map(([kind, number]) => count(number, kind)),
-    ...(reservations === 0 ? [] : [count(reservations, "reservation")]),
-    `${count(logs, "log line")} and ${count(steps, "step")} ${dryRun ? "would be removed" : "removed"}`,
-  ].join(", ");
-  const rest = files.length - filesDeleted;
-  const deleted = `${count(filesDeleted, "log file")} deleted${rest === 0 ? "" : `, ${rest} not there or elsewhere`}`;
-  const leaving = `${count(files.length, "log file goes", "log files go")} with them`;
+const kinds = [
+  ["jobs", "job"],
+  ["groups", "group"],
+  ["steps", "step"],
+  ["calls", "call"],
+  ["reservations", "reservation"],
+  ["runs", "run"],
+  ["logs", "log line"],
+  ["events", "event"],
+  ["decisions", "decision"],
+  ["rollups", "count"],
+] as const;
+
+const reasons = {
+  unfinished: "not all deliveries have ended",
+  deadLettered: "dead letters are about them",
+  unheard: "a listener that catches up has not come so far",
+} as const;
+
+function retainedLines(done: Retained & { readonly evictions: readonly Eviction[] }): Shown {
+  const { dryRun, kept, files, filesDeleted, evictions } = done;
+  const some = kinds.flatMap(([name, one]) => (done[name] === 0 ? [] : count(done[name], one)));
+  const gone = some.length === 0 ? "nothing" : some.join(", ");
+  const elsewhere = files.length - filesDeleted;
+  const deleted = `${count(filesDeleted, "log file")} deleted${elsewhere === 0 ? "" : `, ${elsewhere} not there or elsewhere`}`;
+  const soFar = table(evictions, {
+    "removed on": ({ at }) => day(at),
+    what: ({ what }) => what,
+    by: ({ reason }) => reason,
+    rows: ({ removed }) => removed,
+    until: ({ until }) => when(until),
+  });
   return [
-    counts,
-    ...(files.length === 0 ? [] : [dryRun ? leaving : deleted]),
-    ...(dryRun ? ["remove them with --apply"] : []),
-  ].join("; ");
+    dryRun ? `${gone} would be removed${some.length === 0 ? "" : "; remove them with --apply"}` : `${gone} removed`,
+    ...(files.length === 0
+      ? []
+      : [dryRun ? `${count(files.length, "log file goes", "log files go")} with them` : deleted]),
+    ...Object.entries(reasons).flatMap(([name, why]) => {
+      const stay = kept[name as keyof typeof reasons];
+      return stay === 0 ? [] : `${stay} of the old events ${stay === 1 ? "stays" : "stay"}: ${why}`;
+    }),
+    ...(evictions.length === 0 ? [] : [section("removed so far", soFar)]),
+  ];
 }

@@ -1,14 +1,14 @@
 // events: what was said, who heard it, and saying it again.
-import type { Book, Cleaned, EventRecord, EventTree } from "../../index.ts";
+import type { Book, EventRecord, EventTree } from "../../index.ts";
 import { systemClock } from "../../core/clock.ts";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { matchesTopic } from "../../events/topic.ts";
 import { paged } from "../list.ts";
 import { duration, flag, id, json, maybe, text, time, whole } from "../field.ts";
-import { applying, checkDue, due, headers, pattern, priority, rehearsing, topic } from "../shared-fields.ts";
+import { checkDue, due, headers, pattern, priority, rehearsing, topic } from "../shared-fields.ts";
 import { asJson, copied, count, fields, lines, row, section, state, table, when, type Part } from "../shown.ts";
-import { admin, operate, read } from "../verb.ts";
+import { operate, read } from "../verb.ts";
 
 const which = maybe(pattern("only these: a topic, or a pattern with * and >"));
 
@@ -127,36 +127,6 @@ by their topic and time; of those, replays are left out. At most 10,000 are publ
       return `${count(done.count, "event")} ${dryRun === true ? "would be" : would} published again`;
     },
   }),
-
-  cleanup: admin({
-    words: "events cleanup",
-    destroys: true,
-    about: "remove events that are old and finished",
-    more: `It says what would leave, and removes it with --apply. What a listener has not finished stays, and is
-counted; so does the last event of the book.`,
-    input: {
-      olderThan: duration("only what was published at least this long ago, such as 90d"),
-      ...applying,
-    },
-    examples: ["events cleanup --older-than 90d", "events cleanup --older-than 90d --apply"],
-    async run(book, { olderThan, apply = false }): Promise<Cleaned & { dryRun: boolean }> {
-      return { dryRun: !apply, ...(await book.events.cleanup({ olderThan, dryRun: !apply })) };
-    },
-    show({ dryRun, removed, kept }) {
-      const stays = [
-        [kept.unfinished, "not all of its deliveries have ended", "not all of their deliveries have ended"],
-        [kept.deadLettered, "it has a dead letter", "they have dead letters"],
-        [kept.unheard, "a listener that catches up has not heard it", "a listener that catches up has not heard them"],
-      ] as const;
-      const said = `${count(removed, "event")} ${dryRun ? "would be removed" : "removed"}`;
-      return [
-        dryRun && removed > 0 ? `${said}; remove ${removed === 1 ? "it" : "them"} with --apply` : said,
-        ...stays
-          .filter(([number]) => number > 0)
-          .map(([number, one, many]) => (number === 1 ? `1 stays: ${one}` : `${number} stay: ${many}`)),
-      ];
-    },
-  }),
 };
 
 function eventPage(event: EventRecord, tree: EventTree): Part[] {
@@ -176,7 +146,7 @@ function eventPage(event: EventRecord, tree: EventTree): Part[] {
   const heard = table(
     event.deliveries,
     {
-      listener: (each) => each.listener,
+      listener: (each) => copied(each.listener),
       status: (each) => state(each.status, each.waitsFor === null ? "" : ` (${each.waitsFor})`),
       tries: (each) => each.attempts,
       job: (each) => copied(each.jobId),

@@ -1,10 +1,10 @@
 // schedules: what was made of their slots, and steering them.
 import type { DecisionRecord, ScheduleRecord } from "../../index.ts";
 import { paged } from "../list.ts";
-import { duration, text, time } from "../field.ts";
-import { applying, noted, rehearsing } from "../shared-fields.ts";
+import { text, time } from "../field.ts";
+import { noted, rehearsing } from "../shared-fields.ts";
 import { ago, count, section, sentence, table, when } from "../shown.ts";
-import { admin, operate, read } from "../verb.ts";
+import { operate, read } from "../verb.ts";
 import { make } from "./schedule-make.ts";
 import { decisionTable, schedulePage, scheduleTable } from "./schedule-view.ts";
 
@@ -157,25 +157,6 @@ at once, whatever the schedule says about jobs that overlap.`,
         ...slots.map(({ at }) => sentence(when(at))),
       ];
     },
-  }),
-
-  prune: admin({
-    words: "schedules prune",
-    destroys: true,
-    about: "remove old decisions of the tenant's schedules",
-    more: `Without --apply the decisions are only counted. A decision stays while its job, or a retry of it, has not
-ended. No slot is fired again because of a removal, but "schedules why" has no answer for what was
-removed, and a backfill refuses it.`,
-    input: {
-      olderThan: duration("only those that were made at least this long ago: 90d, 12h"),
-      ...applying,
-    },
-    examples: ["schedules prune --older-than 90d", "schedules prune --older-than 90d --apply"],
-    run: (book, { olderThan, apply = false }) => book.schedules.prune({ olderThan, dryRun: !apply }),
-    show: ({ dryRun, decisions }) =>
-      dryRun
-        ? `${count(decisions, "decision")} would be removed; remove them with --apply`
-        : `${count(decisions, "decision")} removed`,
   }),
 
   ...make,

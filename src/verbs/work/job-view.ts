@@ -19,7 +19,7 @@ import {
 export const jobTable = {
   columns: {
     id: (job: JobRecord) => copied(job.id),
-    name: (job: JobRecord) => job.name,
+    name: (job: JobRecord) => copied(job.name),
     queue: (job: JobRecord) => job.queue,
     status: (job: JobRecord) => state(job.status),
     try: (job: JobRecord) => copied(`${job.attempt}/${job.attempts}`),

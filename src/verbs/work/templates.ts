@@ -8,7 +8,7 @@ import { checkBackoff } from "../../core/retry.ts";
 import { paged } from "../list.ts";
 import { choice, duration, field, json, maybe, orNone, text, whole, type Field } from "../field.ts";
 import { priority } from "../shared-fields.ts";
-import { asJson, fields, section, when, type Part } from "../shown.ts";
+import { asJson, copied, fields, section, when, type Part } from "../shown.ts";
 import { operate, read } from "../verb.ts";
 
 const name = text("the name of the template", "name");
@@ -30,7 +30,7 @@ export const templates = {
     examples: ["templates list --no-archived"],
     find: (book, filter) => book.templates.list(filter),
     columns: {
-      name: (each) => each.name,
+      name: (each) => copied(each.name),
       job: (each) => each.job,
       queue: (each) => each.queue,
       updated: (each) => when(each.updatedAt),

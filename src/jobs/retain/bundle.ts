@@ -1,6 +1,6 @@
 // A bundle is what leaves together or stays together: a chain of retries, or a group with the chains of all its jobs. One
 // statement reads it twice: off the event loop to find it, and in the transaction that removes it.
-import { notePruning, removeRunsOfJobs } from "../../telemetry/retention/remove.ts";
+import { account, removeRunsOfJobs } from "../../telemetry/retention/remove.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, skipLocked } from "../../storage/word.ts";
@@ -8,7 +8,7 @@ import { runIsKept, runIsPinned } from "../../telemetry/run.ts";
 import type { ReadRows } from "../definition.ts";
 import type { Ports } from "../kind.ts";
 import { jobNow, seqsOf } from "../job.ts";
-import type { Rule } from "./prune.ts";
+import type { Leaving } from "./retain.ts";
 
 /** What a bundle is found by: its first job, and its group if it is one. */
 type Root = { readonly head: number; readonly group: number | null };
@@ -23,7 +23,7 @@ type Member = Root & {
   readonly steps: number;
   readonly file: string | null;
   readonly reservation: number | null;
-  /** 1 when it has ended, fits the rule, and no room needs it. */
+  /** 1 when it has ended, fits a rule, and no room needs it. */
   readonly leaves: number;
 };
 
@@ -33,17 +33,17 @@ type Range = { readonly after: number; readonly to: number };
 export type Removed = ReturnType<typeof countRemoved>;
 
 /** The bundles that may leave among the jobs of a range, in the order of their first jobs, at which a group is found. */
-export async function findBundles(read: ReadRows, rule: Rule, { after, to }: Range): Promise<Bundle[]> {
+export async function findBundles(read: ReadRows, leaving: Leaving, { after, to }: Range): Promise<Bundle[]> {
   const heads = await read<Root>(sql`select job.seq as head, job.group_seq as "group"
     from daybook_job job left join daybook_line line on line.seq = job.seq left join daybook_run run on run.job_seq = job.seq
-    where job.seq > ${after} and job.seq <= ${to} and job.tenant_id = ${rule.tenant} and job.retry_of is null
-      and line.seq is null and coalesce(run.ended_at, job.cancelled_at) <= ${rule.endedBy} ${rule.heads}
+    where job.seq > ${after} and job.seq <= ${to} and job.tenant_id = ${leaving.tenant} and job.retry_of is null
+      and line.seq is null and ${leaving.heads}
       and (job.group_seq is null or not exists (
         select 1 from daybook_job earlier where earlier.group_seq = job.group_seq and earlier.seq < job.seq))`);
-  return readBundles(read, rule, heads, runIsPinned);
+  return readBundles(read, leaving, heads, runIsPinned);
 }
 
-async function readBundles(read: ReadRows, rule: Rule, roots: readonly Root[], runStays: Sql): Promise<Bundle[]> {
+async function readBundles(read: ReadRows, leaving: Leaving, roots: readonly Root[], runStays: Sql): Promise<Bundle[]> {
   if (roots.length === 0) return [];
   const heads = roots.flatMap(({ head, group }) => (group === null ? head : []));
   // A chain is followed by the index that allows each job one retry. One that was tried again by hand after its group had ended is
@@ -64,15 +64,15 @@ async function readBundles(read: ReadRows, rule: Rule, roots: readonly Root[], r
       (select count(*) from daybook_job_step job_step
         where job_step.tenant_id = job.tenant_id and job_step.chain_seq = job.seq) as steps,
       command.log_path as file, reservation.seq as reservation,
-      case when job.finished_at is not null and (chain.group_seq is null or job_group.finished_at <= ${rule.endedBy})
+      case when job.finished_at is not null
         and (job.group_seq is not distinct from chain.group_seq or (job.group_seq is null and job.retry_of is not null))
         -- The program may still live: its row is how it is found.
         and (command.run_id is null or command.ended_at is not null)
         and (select 1 from daybook_job_pin pin where pin.job_seq = job.seq) is null
         and (select 1 from daybook_job_key held
-          where held.job_seq = job.seq and (held.until_at is null or held.until_at > ${rule.now})) is null
+          where held.job_seq = job.seq and (held.until_at is null or held.until_at > ${leaving.now})) is null
         and (select 1 from daybook_run run where run.job_seq = job.seq and ${runStays}) is null
-        and ((select 1 from daybook_job child where child.retry_of = job.seq) is not null or (${rule.last}))
+        and ((select 1 from daybook_job child where child.retry_of = job.seq) is not null or (${leaving.last}))
         then 1 else 0 end as leaves
     from chain cross join ${jobNow} left join daybook_job_group job_group on job_group.seq = chain.group_seq
     left join daybook_run_command command on command.tenant_id = job.tenant_id and command.run_id = job.run_id
@@ -103,44 +103,55 @@ export function countRemoved(bundles: readonly Bundle[], kinds: readonly string[
 }
 
 /** Removes the bundles that may still leave and all that is theirs, with a row that says so. */
-export async function removeBundles(tx: Tx, { kinds }: Ports, rule: Rule, found: readonly Bundle[]): Promise<Removed> {
-  const bundles = await lockBundles(tx, rule, found);
+export async function removeBundles(
+  tx: Tx,
+  { kinds }: Ports,
+  leaving: Leaving,
+  found: readonly Bundle[],
+): Promise<Removed> {
+  const bundles = await lockBundles(tx, leaving, found);
   const removed = countRemoved(bundles, []);
   if (removed.jobs === 0) return removed;
   const members = bundles.flat();
   const jobs = anyOf("integer", seqsOf(members));
   const runIds = members.flatMap(({ runId }) => runId ?? []);
   const reservations = members.flatMap(({ reservation }) => reservation ?? []);
-  await tx.run(sql`delete from daybook_job_step where tenant_id = ${rule.tenant} and chain_seq ${jobs}`);
+  await tx.run(sql`delete from daybook_job_step where tenant_id = ${leaving.tenant} and chain_seq ${jobs}`);
   await tx.run(
-    sql`delete from daybook_run_command where tenant_id = ${rule.tenant} and run_id ${anyOf("text", runIds)}`,
+    sql`delete from daybook_run_command where tenant_id = ${leaving.tenant} and run_id ${anyOf("text", runIds)}`,
   );
-  await removeRunsOfJobs(tx, rule.tenant, runIds);
+  await removeRunsOfJobs(tx, leaving.tenant, runIds);
   await tx.run(sql`delete from daybook_job_key where job_seq ${jobs}`);
   await tx.run(sql`delete from daybook_job where seq ${jobs}`);
   await tx.run(sql`delete from daybook_job_group where seq ${anyOf("integer", groupsOf(members))}`);
   await tx.run(sql`delete from daybook_reservation where seq ${anyOf("integer", reservations)}`);
-  const made = members.map(({ createdAt }) => createdAt);
-  await notePruning(tx, { ...rule, what: "job", removed: removed.jobs, made });
   const others: Record<string, number> = {};
   for (const [kind, seqs] of keptFor(members, Object.keys(kinds))) {
-    const gone = await kinds[kind]?.pruned?.(tx, rule.tenant, seqs);
+    const gone = await kinds[kind]?.removed?.(tx, leaving.tenant, seqs);
     if (gone !== undefined) others[kind] = gone;
   }
+  const { jobs: gone, runs, logs, reservations: ended } = removed;
+  const [made, { reason }] = [members.map(({ createdAt }) => createdAt), leaving];
+  await account(tx, leaving.tenant, [
+    { what: "job", reason, removed: gone, made },
+    { what: "run", reason, removed: runs, made },
+    { what: "log", reason, removed: logs, made },
+    { what: "reservation", reason, removed: ended, made },
+  ]);
   return { ...removed, others };
 }
 
 // Between finding and removing, a job may have been retried or a group added to. On PostgreSQL that transaction holds the
 // parent or the group, so what is locked here and read after that stays as it is. What another transaction holds is left to the
-// next prune: no transaction should wait for this one, nor this one for another, not even for another prune.
-async function lockBundles(tx: Tx, rule: Rule, found: readonly Bundle[]): Promise<Bundle[]> {
+// next look: no transaction should wait for this one, nor this one for one that uses a job.
+async function lockBundles(tx: Tx, leaving: Leaving, found: readonly Bundle[]): Promise<Bundle[]> {
   const jobs = await tx.all<{ seq: number }>(sql`select seq from daybook_job
     where seq ${anyOf("integer", seqsOf(found.flat()))} order by seq ${skipLocked}`);
   const groups = await tx.all<{ seq: number }>(sql`select seq from daybook_job_group
     where seq ${anyOf("integer", groupsOf(found.flat()))} order by seq ${skipLocked}`);
   const [ourJobs, ourGroups] = [new Set(seqsOf(jobs)), new Set(seqsOf(groups))];
   const roots = found.flatMap((bundle) => bundle.slice(0, 1));
-  const bundles = await readBundles((statement) => tx.all(statement), rule, roots, runIsKept);
+  const bundles = await readBundles((statement) => tx.all(statement), leaving, roots, runIsKept);
   return bundles.filter((bundle) =>
     bundle.every(({ seq, group }) => ourJobs.has(seq) && (group === null || ourGroups.has(group))),
   );

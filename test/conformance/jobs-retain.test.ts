@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, limits, manualClock, type Book, type Job } from "../../src/index.ts";
-import { prune } from "../../src/jobs/prune/prune.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { foldRuns } from "../../src/telemetry/rollup/roll-up.ts";
+import { leave } from "../jobs/leave.ts";
 import { assertInvariants } from "../jobs/model.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { backends, openTest } from "../support/open-test.ts";
@@ -25,7 +25,6 @@ const none = {
   others: {},
   files: [],
   filesDeleted: 0,
-  dryRun: false,
   slices: 0,
 };
 
@@ -45,22 +44,24 @@ for (const backend of backends) {
       const options = { olderThan: "1d" };
 
       const before = await at.dump();
-      const dry = await at.jobs.prune({ ...options, dryRun: true });
+      const dry = await leave(at, { ...options, dryRun: true });
       const unchanged = await at.dump();
-      const done = await at.jobs.prune(options);
-      const again = await at.jobs.prune(options);
+      const done = await leave(at, options);
+      const again = await leave(at, options);
 
       const files = old.map((id) => `logs/${id}`);
       assert.deepEqual(unchanged, before);
       const removed = { ...none, jobs: 4, runs: 3, logs: 6, steps: 3, slices: 1, files: files.toSorted() };
-      assert.deepEqual(sorted(dry), { ...removed, dryRun: true });
-      assert.deepEqual(sorted(done), { ...removed, dryRun: false });
+      assert.deepEqual([sorted(dry), sorted(done)], [removed, removed]);
       assert.deepEqual(again, none);
       assert.deepEqual(await ids(at), [young, ...open.map(({ id }) => id)]);
       assert.deepEqual(await left(at), { run: 1, run_log: 2, job_step: 1, run_command: 1 });
-      const account = { tenant_id: "default", pruned_at: at0 + 2 * day - 1, what: "job", filter: '{"olderThan":"1d"}' };
-      assert.deepEqual(await at.rows("select * from daybook_pruning"), [
-        { seq: 1, ...account, removed: 4, first_at: at0, last_at: at0 },
+      const account = { tenant_id: "default", day_at: at0 + day, reason: "age", from_at: at0, until_at: at0 };
+      const noted = { ...account, removed_at: at0 + 2 * day - 1 };
+      assert.deepEqual(await at.rows("select * from daybook_eviction order by what"), [
+        { ...noted, what: "job", removed: 4 },
+        { ...noted, what: "log", removed: 6 },
+        { ...noted, what: "run", removed: 3 },
       ]);
       assert.equal(running?.id, open[0]?.id);
       assert.equal((await at.end(running ?? { seq: 0, run_id: "" }, { status: "success" })).late.size, 0);
@@ -77,19 +78,19 @@ for (const backend of backends) {
       const [due] = (await at.turn(1, at.claimer(), { lookForDue: true })).claim.jobs;
       await at.end(due ?? { seq: 0, run_id: "" }, { status: "success" });
 
-      const side = await at.jobs.prune({ keep: 1, queue: "side" });
+      const side = await leave(at, { keep: 1, queue: "side" });
       assert.deepEqual([side.jobs, await ids(at)], [1, [late.id, ...a, ...b.slice(1)]]);
-      const failed = await at.jobs.prune({ keep: 0, status: ["failed", "cancelled"], name: "plain" });
+      const failed = await leave(at, { keep: 0, status: ["failed", "cancelled"], name: "plain" });
       assert.deepEqual([failed.jobs, await ids(at)], [1, [late.id, ...a.slice(0, 2), ...b.slice(1)]]);
-      const enough = await at.jobs.prune({ keep: 3, name: "plain" });
+      const enough = await leave(at, { keep: 3, name: "plain" });
       assert.deepEqual(enough, none);
-      const both = await at.jobs.prune({ keep: 1, name: "plain", olderThan: "2h" });
+      const both = await leave(at, { keep: 1, name: "plain", olderThan: "2h" });
       assert.deepEqual(both, none);
-      const named = await at.jobs.prune({ keep: 1, name: "plain" });
+      const named = await leave(at, { keep: 1, name: "plain" });
       assert.deepEqual([named.jobs, await ids(at)], [2, [late.id, ...b.slice(1)]]);
-      const unknown = await at.jobs.prune({ keep: 0, queue: "nowhere" });
+      const unknown = await leave(at, { keep: 0, queue: "nowhere" });
       assert.deepEqual(unknown, none);
-      const all = await at.jobs.prune({ keep: 0 });
+      const all = await leave(at, { keep: 0 });
       assert.deepEqual([all.jobs, await ids(at), await left(at)], [2, [], empty]);
       await assertInvariants(at);
     });
@@ -102,20 +103,20 @@ for (const backend of backends) {
       const open = await end(at, stubborn, "error");
       await at.clock.advance(day);
 
-      assert.deepEqual(await at.jobs.prune({ olderThan: 0, status: "failed" }), none);
-      const first = await at.jobs.prune({ olderThan: "1d" });
+      assert.deepEqual(await leave(at, { olderThan: 0, status: "failed" }), none);
+      const first = await leave(at, { olderThan: "1d" });
       assert.deepEqual([first.jobs, first.runs], [3, 3]);
       await assert.rejects(at.jobs.get(done), { code: "not_found" });
       assert.equal((await at.jobs.chain(open)).length, 2);
 
       await endNext(at, "error");
       await endNext(at, "error");
-      assert.deepEqual(await at.jobs.prune({ olderThan: "1d" }), none, "its last job ended just now");
+      assert.deepEqual(await leave(at, { olderThan: "1d" }), none, "its last job ended just now");
       const retried = await at.jobs.retry(open);
       await at.clock.advance(day);
-      assert.deepEqual(await at.jobs.prune({ olderThan: "1d" }), none, "it was retried by hand");
+      assert.deepEqual(await leave(at, { olderThan: "1d" }), none, "it was retried by hand");
       await at.jobs.cancel(retried.id);
-      assert.deepEqual((await at.jobs.prune({ olderThan: 0, status: "cancelled" })).jobs, 4);
+      assert.deepEqual((await leave(at, { olderThan: 0, status: "cancelled" })).jobs, 4);
       assert.deepEqual([await ids(at), await left(at)], [[], empty]);
       await assertInvariants(at);
     });
@@ -129,13 +130,13 @@ for (const backend of backends) {
       await group(at, "open", open, null);
       await at.clock.advance(day);
 
-      assert.equal((await at.jobs.prune({ olderThan: "1d" })).jobs, 1, "the group ended later than its jobs");
+      assert.equal((await leave(at, { olderThan: "1d" })).jobs, 1, "the group ended later than its jobs");
       assert.deepEqual(await ids(at), [...members, ...open]);
       await at.clock.advance(day);
-      assert.deepEqual(await at.jobs.prune({ olderThan: "1d", name: "plain" }), none);
-      assert.deepEqual(await at.jobs.prune({ keep: 2 }), none, "one of it is among the newest");
-      const dry = await at.jobs.prune({ olderThan: "1d", dryRun: true });
-      const { jobs, groups, runs } = await at.jobs.prune({ olderThan: "1d" });
+      assert.deepEqual(await leave(at, { olderThan: "1d", name: "plain" }), none);
+      assert.deepEqual(await leave(at, { keep: 2 }), none, "one of it is among the newest");
+      const dry = await leave(at, { olderThan: "1d", dryRun: true });
+      const { jobs, groups, runs } = await leave(at, { olderThan: "1d" });
 
       assert.deepEqual([jobs, groups, runs, dry.jobs, dry.groups, dry.runs], [3, 1, 3, 3, 1, 3]);
       assert.deepEqual(await ids(at), open);
@@ -152,16 +153,16 @@ for (const backend of backends) {
       await endNext(at, "success");
       await at.clock.advance(day);
 
-      assert.equal((await at.jobs.prune({ olderThan: 0 })).jobs, 1);
+      assert.equal((await leave(at, { olderThan: 0 })).jobs, 1);
       assert.deepEqual([await ids(at), free.created], [[id], true]);
       assert.equal((await at.jobs.enqueue(plain, {}, options)).id, id);
       await at.clock.advance(day);
-      assert.equal((await at.jobs.prune({ keep: 0 })).jobs, 1);
+      assert.equal((await leave(at, { keep: 0 })).jobs, 1);
       assert.ok((await at.jobs.enqueue(plain, {}, options)).created);
       await assertInvariants(at);
     });
 
-    test("one tenant's prune leaves the others' alone", async (t) => {
+    test("one tenant's retention leaves the others' alone", async (t) => {
       const at = await openEngine(t, backend, { use, clock: manualClock({ at: at0 }) });
       const [acme, bolt] = [at.tenant("acme"), at.tenant("bolt")];
       for (const { jobs } of [acme, bolt, acme, bolt]) {
@@ -178,14 +179,14 @@ for (const backend of backends) {
       ];
       const before = await theirs();
 
-      assert.equal((await acme.jobs.prune({ keep: 1, dryRun: true })).jobs, 2);
-      const first = await acme.jobs.prune({ keep: 1 });
-      const rest = await acme.jobs.prune({ olderThan: 0 });
+      assert.equal((await leave(at, { keep: 1, dryRun: true }, "acme")).jobs, 2);
+      const first = await leave(at, { keep: 1 }, "acme");
+      const rest = await leave(at, { olderThan: 0 }, "acme");
 
       assert.deepEqual([first.jobs, rest.jobs, rest.logs], [2, 2, 2]);
       assert.deepEqual(await theirs(), before);
       assert.deepEqual((await acme.jobs.list()).items, []);
-      assert.deepEqual(await at.rows("select distinct tenant_id from daybook_pruning"), [{ tenant_id: "acme" }]);
+      assert.deepEqual(await at.rows("select distinct tenant_id from daybook_eviction"), [{ tenant_id: "acme" }]);
       await assertInvariants(at);
     });
 
@@ -193,50 +194,44 @@ for (const backend of backends) {
       const at = await openEngine(t, backend, { use, clock: manualClock({ at: at0 }) });
       const heavy = await end(at, plain);
       await at.run(`insert into daybook_run_log (tenant_id, run_id, logged_at, level, message)
-        select tenant_id, run_id, n, 'info', 'line' from daybook_job_now, ${numbers(limits.pruneRowsMax)} where id = '${heavy}'`);
-      const many = 2 * limits.pruneRowsMax + 100;
+        select tenant_id, run_id, n, 'info', 'line' from daybook_job_now, ${numbers(limits.retainRowsMax)} where id = '${heavy}'`);
+      const many = 2 * limits.retainRowsMax + 100;
       await cancelled(at, many);
       await at.jobs.enqueueMany(
         plain,
         Array.from({ length: 50 }, () => ({})),
       );
       const options = { olderThan: 0 };
-      const dry = await at.jobs.prune({ ...options, dryRun: true });
+      const dry = await leave(at, { ...options, dryRun: true });
 
       const [done, made, claimed] = await Promise.all([
-        at.jobs.prune(options),
+        leave(at, options),
         Promise.all(Array.from({ length: 20 }, () => at.jobs.enqueue(plain, {}))),
         at.claim(30),
       ]);
 
-      assert.deepEqual(done, { ...dry, dryRun: false });
-      assert.deepEqual([done.jobs, done.logs, done.slices], [many + 1, limits.pruneRowsMax, 4]);
-      const parts = await at.rows<{ removed: number }>("select removed from daybook_pruning order by seq");
-      const full = limits.pruneRowsMax;
-      assert.deepEqual(
-        parts.map((part) => part.removed),
-        [1, full, full, 100],
-      );
+      assert.deepEqual(done, dry);
+      assert.deepEqual([done.jobs, done.logs, done.slices], [many + 1, limits.retainRowsMax, 4]);
       assert.deepEqual([made.length, claimed.length, (await ids(at)).length], [20, 30, 70]);
       for (const each of claimed) assert.equal((await at.end(each, { status: "success" })).late.size, 0);
-      assert.equal((await at.jobs.prune(options)).jobs, 30);
+      assert.equal((await leave(at, options)).jobs, 30);
       await assertInvariants(at);
     });
 
-    test("two processes that prune at once remove everything once", async (t) => {
+    test("two processes at it at once remove everything once", async (t) => {
       const at = await openEngine(t, backend, { use, clock: manualClock({ at: at0 }) });
       const there = await openEngine(t, backend, { use, url: at.url, clock: at.clock });
-      const many = 3 * limits.pruneRowsMax;
+      const many = 3 * limits.retainRowsMax;
       await cancelled(at, many);
 
-      const both = await Promise.all([at, there].map(({ jobs }) => jobs.prune({ olderThan: 0 })));
+      const both = await Promise.all([at, there].map((each) => leave(each, { olderThan: 0 })));
 
       assert.equal(
         both.reduce((sum, { jobs }) => sum + jobs, 0),
         many,
       );
       const [{ removed } = { removed: 0 }] = await at.rows<{ removed: number }>(
-        "select cast(sum(removed) as integer) as removed from daybook_pruning",
+        "select removed from daybook_eviction where what = 'job'",
       );
       assert.deepEqual([removed, await ids(at)], [many, []]);
     });
@@ -254,7 +249,7 @@ for (const backend of backends) {
         },
       };
 
-      const done = await prune({ ...at.engine, store }, "default", { olderThan: 0 });
+      const done = await leave({ engine: { ...at.engine, store } }, { olderThan: 0 });
 
       assert.equal(done.jobs, 1);
       await assert.rejects(at.jobs.get(gone), { code: "not_found" });
@@ -265,7 +260,7 @@ for (const backend of backends) {
       await assertInvariants(at);
     });
 
-    test("a job that is made after a prune stands behind those that are in line, wherever they were moved", async (t) => {
+    test("a job that is made after others have left stands behind those that are in line, wherever they were moved", async (t) => {
       const at = await openEngine(t, backend, { use, clock: manualClock({ at: at0 }) });
       const { id: moved } = await at.jobs.enqueue(plain, {});
       const rest = await at.jobs.enqueueMany(plain, [{}, {}, {}]);
@@ -275,7 +270,7 @@ for (const backend of backends) {
       );
       for (const claimed of await at.claim(3)) await at.end(claimed, { status: "success" });
 
-      const { jobs } = await at.jobs.prune({ keep: 0 });
+      const { jobs } = await leave(at, { keep: 0 });
       const { id: next } = await at.jobs.enqueue(plain, {});
 
       assert.equal(jobs, backend === "sqlite" ? rest.length - 1 : rest.length);
@@ -297,43 +292,42 @@ for (const backend of backends) {
       const worker = await book.startWorker();
       await book.jobs.enqueueMany(talk, [{}, {}]);
       await worker.idle();
-      const dry = await book.jobs.prune({ keep: 1, dryRun: true });
+      const dry = await book.retain({ jobs: { keep: 1 } });
 
-      const done = await book.jobs.prune({ keep: 1 });
+      const done = await book.retain({ jobs: { keep: 1 }, apply: true });
 
-      assert.deepEqual(done, { ...none, jobs: 3, runs: 3, logs: 3, slices: 1 });
+      assert.deepEqual([done.jobs, done.runs, done.logs, done.slices], [3, 3, 3, 1]);
       assert.deepEqual(dry, { ...done, dryRun: true });
       assert.equal((await book.runs.list()).items.length, 3);
       assert.deepEqual(await book.doctor(), []);
       await assert.rejects(
-        book.write(() => book.jobs.prune({ keep: 0 })),
-        { code: "invalid", message: /book.jobs.prune was called inside book.write/ },
+        book.write(() => book.retain({ jobs: { keep: 0 }, apply: true })),
+        { code: "invalid", message: /book.retain was called inside book.write/ },
       );
     });
 
-    test("a prune without a bound, or with one that cannot be meant, is refused", async (t) => {
+    test("a rule without a bound, or with one that cannot be meant, is refused", async (t) => {
       const at = await openEngine(t, backend, { use });
       await end(at, plain);
       const wrong: [object | undefined, RegExp][] = [
-        [undefined, /prune needs "olderThan", "keep" or both/],
-        [{ name: "plain" }, /prune needs "olderThan", "keep" or both/],
+        [{}, /the rule needs "olderThan", "keep" or both/],
+        [{ name: "plain" }, /the rule needs "olderThan", "keep" or both/],
         [{ keep: -1 }, /keep -1 is not a whole number from 0/],
         [{ keep: 1.5 }, /keep 1.5 is not/],
         [{ keep: "5" }, /keep "5" is not a whole number/],
         [{ olderThan: "soon" }, /olderThan is "soon", which is not a duration/],
         [{ olderThan: -1 }, /olderThan is -1, which is not a duration/],
-        [{ oldThan: "1d" }, /unknown option "oldThan" for prune: did you mean "olderThan"\?/],
+        [{ oldThan: "1d" }, /unknown option "oldThan" for the rule: did you mean "olderThan"\?/],
         [{ keep: 0, status: "queued" }, /status "queued" is not an end: only completed, failed, cancelled, skipped/],
         [{ keep: 0, status: ["failed", "compleet"] }, /status "compleet" is not known: did you mean "completed"\?/],
         [{ keep: 0, status: 5 }, /status 5 is not known. Give completed/],
         [{ keep: 0, status: [] }, /status is an empty list/],
         [{ keep: 0, queue: "" }, /queue "" is empty/],
         [{ keep: 0, name: 5 }, /job name 5/],
-        [{ keep: 0, dryRun: "no" }, /dryRun is "no": true or false/],
       ];
 
       for (const [options, message] of wrong) {
-        await assert.rejects(at.jobs.prune(options as never), { code: "invalid", message });
+        await assert.rejects(leave(at, options as never), { code: "invalid", message });
       }
       assert.equal((await ids(at)).length, 1);
     });
@@ -341,16 +335,19 @@ for (const backend of backends) {
 }
 
 // What follows is checked by the compiler: a line that should not compile says so.
-async function typesOf({ jobs }: Book): Promise<number> {
-  await jobs.prune({ olderThan: "1d", status: ["failed", "skipped"], dryRun: true });
-  // @ts-expect-error -- only what has ended can be pruned
-  await jobs.prune({ keep: 0, status: "queued" });
+async function typesOf({ retain }: Book): Promise<number> {
+  await retain({ jobs: { olderThan: "1d", status: ["failed", "skipped"] } });
+  await retain({ jobs: [{ keep: 5, name: "tick" }, { olderThan: "30d" }], calls: true, apply: true });
+  // @ts-expect-error -- only what has ended can leave
+  await retain({ jobs: { keep: 0, status: "queued" } });
+  // @ts-expect-error -- what stays is said by the policy
+  await retain({ jobs: false });
   // @ts-expect-error -- there is no such option
-  const { files, slices } = await jobs.prune({ keep: 0, queues: ["mail"] });
+  const { files, slices } = await retain({ jobs: { keep: 0, queues: ["mail"] } });
   return files.length + slices;
 }
 
-test("a prune is typed: only ends and known options compile", () => {
+test("a retention is typed: only ends and known options compile", () => {
   assert.equal(typeof typesOf, "function");
 });
 
@@ -423,6 +420,6 @@ async function left(at: TestEngine): Promise<Record<string, number>> {
   return counts;
 }
 
-function sorted<T extends { readonly files: readonly string[] }>(pruned: T): T {
-  return { ...pruned, files: pruned.files.toSorted() };
+function sorted<T extends { readonly files: readonly string[] }>(gone: T): T {
+  return { ...gone, files: gone.files.toSorted() };
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { manualClock } from "../../src/index.ts";
 import { askForTurn, reservationsOf, takeDirect, work } from "../jobs/direct.ts";
+import { leave } from "../jobs/leave.ts";
 import { assertInvariants } from "../jobs/model.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { backends } from "../support/open-test.ts";
@@ -22,8 +23,8 @@ for (const backend of backends) {
       await mine.release((await mine.reserve("by-hand")).id);
       await mine.reserve("held");
       const count = async (): Promise<number> => (await at.rows("select seq from daybook_reservation")).length;
-      const counts = async (options: Parameters<typeof at.jobs.prune>[0]): Promise<number[]> => {
-        const { jobs, reservations } = await at.jobs.prune(options);
+      const counts = async (options: Parameters<typeof leave>[1]): Promise<number[]> => {
+        const { jobs, reservations } = await leave(at, options);
         return [jobs, reservations, await count()];
       };
 
@@ -39,11 +40,12 @@ for (const backend of backends) {
       assert.deepEqual(await counts({ olderThan: "12h", keep: 1 }), [0, 0, 4]);
       assert.deepEqual(await counts({ keep: 0 }), [1, 1, 3]);
       assert.deepEqual(await counts({ olderThan: 0 }), [0, 1, 2]);
+      const gone = await at.rows<{ what: string; reason: string; removed: number }>(
+        "select what, reason, removed from daybook_eviction where what in ('job', 'reservation') order by what, reason",
+      );
       assert.deepEqual(
-        (
-          await at.rows<{ what: string; removed: number }>("select what, removed from daybook_pruning order by seq")
-        ).map(({ what, removed }) => `${removed} ${what}`),
-        ["1 reservation", "1 job", "1 reservation", "1 job", "1 reservation"],
+        gone.map(({ what, reason, removed }) => `${removed} ${what} by ${reason}`),
+        ["1 job by age", "1 job by count", "4 reservation by age", "1 reservation by count"],
       );
       assert.deepEqual([(await mine.list({ all: true })).length, (await theirs.list({ all: true })).length], [1, 1]);
       await assertInvariants(at);

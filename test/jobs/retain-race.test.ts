@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { Client } from "pg";
 import { isDaybookError, job } from "../../src/index.ts";
 import { cleanup } from "../support/open-test.ts";
+import { leave } from "./leave.ts";
 import { assertInvariants } from "./model.ts";
 import { openEngine } from "./open-engine.ts";
 
@@ -26,9 +27,9 @@ for (const held of ["job", "job_group"] as const) {
     const name = held === "job" ? first : "g";
     await other.query(`select seq from daybook.daybook_${held} where id = '${name}' for key share`);
 
-    const { jobs, groups } = await at.jobs.prune({ olderThan: 0 });
+    const { jobs, groups } = await leave(at, { olderThan: 0 });
     await other.query("rollback");
-    const later = await at.jobs.prune({ olderThan: 0 });
+    const later = await leave(at, { olderThan: 0 });
 
     assert.deepEqual([jobs, groups, later.jobs, later.groups], [1, 0, 2, 1]);
     await assert.rejects(at.jobs.get(third ?? ""), { code: "not_found" });
@@ -41,7 +42,7 @@ test("of a retry by hand and a prune of the same job at once, one comes too late
   const { id } = await at.jobs.enqueue(plain, {});
   for (const claimed of await at.claim(1)) await at.end(claimed, { status: "error" });
 
-  const [pruned, retried] = await Promise.allSettled([at.jobs.prune({ olderThan: 0 }), at.jobs.retry(id)]);
+  const [pruned, retried] = await Promise.allSettled([leave(at, { olderThan: 0 }), at.jobs.retry(id)]);
 
   const left = (await at.jobs.list()).items.length;
   assert.equal(pruned.status, "fulfilled");

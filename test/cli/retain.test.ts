@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { command, job } from "../../src/index.ts";
 import { openTest, testFolder } from "../support/open-test.ts";
 import { answer } from "./answer-of.ts";
-import { cliBackends, runCli } from "./run-cli.ts";
+import { cliBackends, runCli, startCli } from "./run-cli.ts";
 
 const quick = job("quick", { run: () => undefined });
 const mail = job("mail", { queue: "mail", run: () => undefined });
@@ -23,11 +23,11 @@ for (const backend of cliBackends) {
     await book.jobs.cancel(cancelled.id);
     const left = async (): Promise<number> => (await book.jobs.list()).items.length;
 
-    const dry = await answer(["prune", "--keep", "0"], url);
-    const young = await answer(["prune", "--older-than", "30d", "--apply"], url);
+    const dry = await answer(["retain", "--keep", "0"], url);
+    const young = await answer(["retain", "--jobs", "30d", "--apply"], url);
     assert.deepEqual([dry["jobs"], dry["dryRun"], young["jobs"], await left()], [5, true, 0, 5]);
     const words = await runCli([
-      "prune",
+      "retain",
       "--keep",
       "1",
       "--status",
@@ -38,9 +38,9 @@ for (const backend of cliBackends) {
       "--book",
       url,
     ]);
-    assert.equal(words.stdout, "2 jobs, 0 groups, 2 runs, 0 log lines and 0 steps removed\n");
-    const queue = await answer(["prune", "--older-than", "0s", "--queue", "mail", "--apply"], url);
-    const ends = await answer(["prune", "--older-than", "0s", "--status", "failed, cancelled", "--apply"], url);
+    assert.match(words.stdout, /^2 jobs, 2 runs removed\n\nremoved so far\n/);
+    const queue = await answer(["retain", "--jobs", "0s", "--queue", "mail", "--apply"], url);
+    const ends = await answer(["retain", "--jobs", "0s", "--status", "failed, cancelled", "--apply"], url);
     assert.deepEqual([queue["jobs"], ends["jobs"], await left()], [1, 1, 1]);
     assert.equal((await acme.jobs.list()).items.length, 1);
   });
@@ -54,13 +54,34 @@ for (const backend of cliBackends) {
       [first, second].map(async ({ id }) => (await book.jobs.get(id)).run?.command?.log?.path ?? ""),
     );
 
-    const dry = await runCli(["prune", "--keep", "1", "--files", files, "--book", url]);
-    const one = await answer(["prune", "--keep", "1", "--files", files, "--apply"], url);
-    const other = await runCli(["prune", "--keep", "0", "--apply", "--book", url], { cwd: testFolder(t) });
+    const dry = await runCli(["retain", "--keep", "1", "--files", files, "--book", url]);
+    const one = await answer(["retain", "--keep", "1", "--files", files, "--apply"], url);
+    const other = await runCli(["retain", "--keep", "0", "--apply", "--book", url], { cwd: testFolder(t) });
 
-    assert.match(dry.stdout, /would be removed; 1 log file goes with them; remove them with --apply\n$/);
+    assert.match(dry.stdout, /would be removed; remove them with --apply\n1 log file goes with them\n$/);
     assert.deepEqual([(one["files"] as string[]).length, one["filesDeleted"]], [1, 1]);
-    assert.match(other.stdout, /removed; 0 log files deleted, 1 not there or elsewhere\n$/);
+    assert.match(other.stdout, /removed\n0 log files deleted, 1 not there or elsewhere\n/);
     assert.deepEqual([readdirSync(files).length, paths.filter((path) => existsSync(path)).length], [1, 1]);
   });
 }
+
+test("daybook run tells the book the retention of the config, and daybook retain goes by it", async (t) => {
+  const { book, url } = await openTest(t, "sqlite", { use: [quick] });
+  await book.jobs.enqueue(quick, {});
+  await (await book.startWorker()).idle();
+  await book.close();
+  const cwd = testFolder(t);
+  const config = `export default { calls: {}, retention: { jobs: { keep: 0 }, calls: false } };`;
+  writeFileSync(join(cwd, "daybook.config.ts"), config);
+
+  const running = startCli(["run", "--book", url], { cwd });
+  const policyNow = async () => (await answer(["retain"], url))["policy"] as { jobs: unknown; calls: unknown };
+  while ((await policyNow()).jobs === "30d") continue;
+  const { jobs, calls } = await policyNow();
+  running.child.kill("SIGTERM");
+  await running.ended;
+  const gone = await answer(["retain", "--parts", "jobs", "--apply"], url);
+
+  assert.deepEqual([jobs, calls], [{ keep: 0 }, false]);
+  assert.equal(gone["jobs"], 1);
+});

@@ -23,9 +23,9 @@ for (const backend of backends) {
       const kept = (await acme.jobs.get(theirs.id)).run?.command?.log?.path ?? "";
       rmSync(logs[0] ?? "");
 
-      const dry = await book.jobs.prune({ olderThan: 0, dryRun: true });
+      const dry = await book.retain({ jobs: 0 });
       const before = readdirSync(files).length;
-      const done = await book.jobs.prune({ olderThan: 0 });
+      const done = await book.retain({ jobs: 0, apply: true });
 
       assert.deepEqual([dry.files.toSorted(), dry.filesDeleted, before], [logs.toSorted(), 0, 2]);
       assert.deepEqual([done.jobs, done.files.toSorted(), done.filesDeleted], [2, logs.toSorted(), 1]);
@@ -52,7 +52,7 @@ for (const backend of backends) {
         );
       }
 
-      const done = await book.jobs.prune({ olderThan: 0 });
+      const done = await book.retain({ jobs: 0, apply: true });
 
       assert.deepEqual([done.files.toSorted(), done.filesDeleted], [named.toSorted(), 0]);
       assert.deepEqual([existsSync(other), readdirSync(files).length], [true, 4]);
