@@ -75,6 +75,8 @@ export type Ports = {
   readonly kinds: { readonly [kind: string]: JobKind };
   /** Left out where there are no listeners. */
   readonly announce?: Announce;
+  /** A job has failed, and that is on disk. Told in this process only. */
+  jobFailed?(job: JobEnded): void;
   /** Runs have ended, and are on disk. Told once for a batch, in this process only. */
   runsEnded?(): void;
 };
@@ -125,5 +127,6 @@ export async function tellAllEnded(tx: Tx, ports: Ports, all: readonly Ended[], 
   for (const { job, outcome } of all) {
     if (announced) await ports.announce?.jobEnded(tx, outcome, job);
     if (jobSettled.heard) tx.afterCommit(() => jobSettled.state(outcome));
+    if (outcome.status === "failed") tx.afterCommit(() => ports.jobFailed?.(outcome));
   }
 }

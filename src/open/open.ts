@@ -31,6 +31,7 @@ import { deliveries } from "../events/delivery.ts";
 import { openLive } from "../events/live/live.ts";
 import { registerListeners } from "../events/register.ts";
 import { checkRetention, saveRetention, type Retention } from "./retention.ts";
+import { checkLog, openLog, type LogTo } from "./log.ts";
 import { roomsIn, type Rooms } from "./rooms.ts";
 import { scheduleKind } from "../schedules/schedule.ts";
 import { fires } from "../schedules/fire.ts";
@@ -63,13 +64,16 @@ export type OpenOptions = Partial<Omit<StoreOptions, "ids">> & {
   readonly files?: string;
   /** How calls are kept and sent: the key that seals them, what they may reach, how many at once. */
   readonly calls?: CallOptions;
+  /** Where this process says what failed while it works: a logger such as pino or `console`, a function, or false for nowhere.
+   *  Without it `book.work()` says it on stderr, and other workers say nothing. */
+  readonly log?: LogTo;
   /** Any JSON, kept with the session: a version, a role, a deployment. */
   readonly metadata?: Record<string, unknown>;
 };
 
 const known: readonly (keyof OpenOptions)[] = [
   ...(["tenant", "durability", "schema", "connections", "migrate", "attach", "use", "worker", "metadata"] as const),
-  ...(["views", "files", "calls", "retention", "clock", "random", "waitClock", "fault", "readOnly"] as const),
+  ...(["views", "files", "calls", "retention", "log", "clock", "random", "waitClock", "fault", "readOnly"] as const),
 ];
 
 /** Opens a book: a file, `:memory:`, or `postgres://…`. A missing file is made; its folder is not.
@@ -94,8 +98,10 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
   const { definitions, schedules, listeners, live: liveListeners, events, recordTypes } = collect(use);
   const programs = collectApps(use);
   const files = filesFolder(url, options.files);
+  checkLog(options.log);
   await prepareTracing();
   const store = await openStore(url, migrations, options);
+  const log = openLog(options.log);
   try {
     if (options.views === true) await createViews(store, views);
     if (retention !== undefined) await saveRetention(store, retention);
@@ -110,7 +116,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
       [deliveryKind]: deliveries(),
       [catchUpKind]: catchUps,
     };
-    const ports: Ports = { kinds, announce: announceTo(events), runsEnded: rollUp.soon };
+    const ports: Ports = { kinds, announce: announceTo(events), jobFailed: log.failed, runsEnded: rollUp.soon };
     const attachment =
       options.attach === false
         ? undefined
@@ -169,6 +175,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
       worker,
       enqueue: enqueueTogether(store),
       workers: new Set<Worker>(),
+      log,
       // A process that only looks at a book leaves it as it is.
       stopMending: attachment === undefined ? () => undefined : mendBySelf(store, session),
     };
@@ -179,6 +186,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
     attachment?.watch.look().catch(() => undefined);
     return createBook(rooms, tenant, { whole: true });
   } catch (error) {
+    log.close();
     await store.close();
     throw error;
   }
