@@ -1,5 +1,6 @@
 // The front door: every public name of the package.
 export { open, type OpenOptions } from "./open/open.ts";
+export type { LogFields, Logger, LogLevel, LogLine, LogTo } from "./open/log.ts";
 export type { Definition } from "./open/use.ts";
 export { job, type JobContext, type JobInfo } from "./define/job.ts";
 export { command, type CommandOptions } from "./jobs/command/command.ts";

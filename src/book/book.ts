@@ -23,6 +23,7 @@ import { queueReads, queueVerbs, type Queues } from "../jobs/queues.ts";
 import { templateReads, templateVerbs, type Templates } from "../jobs/template/template.ts";
 import { startWorker, graceMsOf, refuseWithoutWorker } from "../jobs/worker/start-worker.ts";
 import type { Worker, WorkerOptions } from "../jobs/worker/start-worker.ts";
+import { checkLog, type LogTo } from "../open/log.ts";
 import { callsParts, keepRooms, type Rooms } from "../open/rooms.ts";
 import { readBookZone } from "../schedules/book-zone.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "../schedules/schedules.ts";
@@ -154,8 +155,9 @@ export type Book = AsyncDisposable & {
   /** Starts a worker that runs the jobs of `use`, until it is stopped or the book is closed. */
   startWorker(options?: WorkerOptions): Promise<Worker>;
   /** Works until the process is told to stop (SIGINT, SIGTERM), then closes the book. When a handler ignores its signal, or
-   *  closing takes too long, the process ends with the exit code 23 soon after its `grace`. */
-  work(options?: WorkerOptions): Promise<void>;
+   *  closing takes too long, the process ends with the exit code 23 soon after its `grace`. What fails meanwhile is said on stderr,
+   *  or to `log`. */
+  work(options?: WorkerOptions & { readonly log?: LogTo }): Promise<void>;
   /** Waits for what was begun, ends reads that are under way (`closed`), ends the session and closes the book. From the moment it is
    *  called, every other verb is refused with `closed`, but for those of handlers that still run, until it resolves. */
   close(): Promise<void>;
@@ -299,12 +301,18 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       return retain(rooms, tenantId, options);
     },
     startWorker: start,
-    work: (options) =>
-      workUntilSignal(() => start(options), {
+    work: async ({ log, ...options } = {}) => {
+      checkLog(log);
+      const working = async (): Promise<Worker> => {
+        rooms.log.working(log, { location: store.location, session: book.sessionId });
+        return start(options);
+      };
+      await workUntilSignal(working, {
         graceMs: graceMsOf({ ...(rooms.worker === false ? {} : rooms.worker), ...options }),
         close,
         running: () => [...rooms.workers].reduce((sum, { running }) => sum + running, 0),
-      }),
+      });
+    },
     close,
     [Symbol.asyncDispose]: close,
   };
