@@ -33,6 +33,6 @@ const { id } = await book.write(async (tx) => {
 const worker = await book.startWorker();
 await worker.idle();
 
-const call = await book.calls.get(id);
-console.log(`${call.status} after ${call.attempts.length} attempts: ${call.attempts.at(-1)?.response?.body}`);
+const call = await book.calls.get(id, { reveal: true });
+console.log(`${call.status} after ${call.attempts.length} attempts: ${call.attempts.at(-1)?.response?.said?.body}`);
 receiver.close();

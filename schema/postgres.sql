@@ -41,8 +41,10 @@ create table daybook_call (
   method text not null,
   host text not null,
   request text not null,
-  content text not null,
+  content text,
   key_id text,
+  kept text not null,
+  fingerprint text,
   policy text not null,
   outcome text,
   correlation_id text not null,
@@ -54,13 +56,16 @@ create table daybook_call (
   constraint daybook_call_check CHECK (((started_at >= submitted_at) AND (started_at >= due_at))),
   constraint daybook_call_check1 CHECK ((finished_at >= COALESCE(started_at, submitted_at))),
   constraint daybook_call_check2 CHECK (((finished_at IS NULL) = (outcome IS NULL))),
-  constraint daybook_call_check3 CHECK (
+  constraint daybook_call_check3 CHECK (((kept = 'sealed'::text) = (key_id IS NOT NULL))),
+  constraint daybook_call_check4 CHECK (((content IS NULL) = ((kept = 'until_ended'::text) AND (finished_at IS NOT NULL)))),
+  constraint daybook_call_check5 CHECK (
 CASE status
     WHEN 'scheduled'::text THEN ((started_at IS NULL) AND (finished_at IS NULL))
     WHEN 'running'::text THEN ((started_at IS NOT NULL) AND (finished_at IS NULL))
     WHEN 'cancelled'::text THEN (finished_at IS NOT NULL)
     ELSE ((status = ANY (ARRAY['succeeded'::text, 'failed'::text])) AND (started_at IS NOT NULL) AND (finished_at IS NOT NULL))
 END),
+  constraint daybook_call_kept_check CHECK ((kept = ANY (ARRAY['sealed'::text, 'clear'::text, 'until_ended'::text]))),
   constraint daybook_call_method_check CHECK ((method = ANY (ARRAY['GET'::text, 'POST'::text, 'PUT'::text, 'DELETE'::text, 'PATCH'::text])))
 );
 
@@ -77,17 +82,11 @@ create table daybook_call_attempt (
   number bigint not null,
   started_at bigint not null,
   finished_at bigint,
-  method text not null,
-  url text not null,
-  request_headers text not null,
-  request_body text,
   response_status bigint,
-  response_headers text,
-  response_body text,
-  response_base64 bigint default 0 not null,
   response_bytes bigint,
   response_truncated bigint default 0 not null,
-  hops text,
+  answer text,
+  key_id text,
   error_kind text,
   error_message text,
   dns_ms double precision,
@@ -99,7 +98,11 @@ create table daybook_call_attempt (
   constraint daybook_call_attempt_tenant_id_call_id_fkey FOREIGN KEY (tenant_id, call_id) REFERENCES daybook_call(tenant_id, id) ON DELETE CASCADE,
   constraint daybook_call_attempt_check CHECK ((finished_at >= started_at)),
   constraint daybook_call_attempt_check1 CHECK (((finished_at IS NOT NULL) OR ((response_status IS NULL) AND (error_kind IS NULL) AND (total_ms IS NULL)))),
-  constraint daybook_call_attempt_method_check CHECK ((method = ANY (ARRAY['GET'::text, 'POST'::text, 'PUT'::text, 'DELETE'::text, 'PATCH'::text]))),
+  constraint daybook_call_attempt_check2 CHECK (
+CASE
+    WHEN (answer IS NULL) THEN (key_id IS NULL)
+    ELSE (response_status IS NOT NULL)
+END),
   constraint daybook_call_attempt_number_check CHECK ((number >= 1))
 );
 
@@ -488,6 +491,7 @@ create table daybook_listener (
   tenant_id text not null,
   name text not null,
   topics text not null,
+  predicate text,
   queue text not null,
   ordered bigint not null,
   attempts bigint not null,

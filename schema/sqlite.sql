@@ -33,8 +33,10 @@ CREATE TABLE daybook_call (
   method text not null check (method in ('GET', 'POST', 'PUT', 'DELETE', 'PATCH')),
   host text not null,
   request text not null,
-  content text not null,
+  content text,
   key_id text,
+  kept text not null check (kept in ('sealed', 'clear', 'until_ended')),
+  fingerprint text,
   policy text not null,
   outcome text,
   correlation_id text not null,
@@ -45,6 +47,8 @@ CREATE TABLE daybook_call (
   check (started_at >= submitted_at and started_at >= due_at),
   check (finished_at >= coalesce(started_at, submitted_at)),
   check ((finished_at is null) = (outcome is null)),
+  check ((kept = 'sealed') = (key_id is not null)),
+  check ((content is null) = (kept = 'until_ended' and finished_at is not null)),
   check (case status
     when 'scheduled' then started_at is null and finished_at is null
     when 'running' then started_at is not null and finished_at is null
@@ -66,17 +70,11 @@ CREATE TABLE daybook_call_attempt (
   number integer not null check (number >= 1),
   started_at integer not null,
   finished_at integer,
-  method text not null check (method in ('GET', 'POST', 'PUT', 'DELETE', 'PATCH')),
-  url text not null,
-  request_headers text not null,
-  request_body text,
   response_status integer,
-  response_headers text,
-  response_body text,
-  response_base64 integer not null default 0,
   response_bytes integer,
   response_truncated integer not null default 0,
-  hops text,
+  answer text,
+  key_id text,
   error_kind text,
   error_message text,
   dns_ms real,
@@ -87,7 +85,8 @@ CREATE TABLE daybook_call_attempt (
   primary key (tenant_id, call_id, id),
   foreign key (tenant_id, call_id) references daybook_call (tenant_id, id) on delete cascade,
   check (finished_at >= started_at),
-  check (finished_at is not null or (response_status is null and error_kind is null and total_ms is null))
+  check (finished_at is not null or (response_status is null and error_kind is null and total_ms is null)),
+  check (case when answer is null then key_id is null else response_status is not null end)
 ) strict;
 
 CREATE UNIQUE INDEX call_attempts_one_open on daybook_call_attempt (tenant_id, call_id) where finished_at is null;
@@ -438,6 +437,7 @@ CREATE TABLE daybook_listener (
   tenant_id text not null,
   name text not null,
   topics text not null,
+  predicate text,
   queue text not null,
   ordered integer not null check (ordered in (0, 1)),
   attempts integer not null check (attempts >= 1),

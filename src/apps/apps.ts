@@ -4,15 +4,15 @@ import { noSuch } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import { cancelFires } from "../schedules/write-schedule.ts";
 import { checkAppKey, type AnyApp } from "./define.ts";
-import { startInstance, type AppsWiring, type Instance } from "./instance.ts";
+import { startInstance, type AppsWiring, type Instance, type PendingEvents } from "./instance.ts";
 import { beginOf, namesWithHistory, ofInstance, writeRegistrations } from "./registration.ts";
 
 export type AppsHere = {
   /** Sets up all instances of all apps. An instance that fails does not stop the others. */
   start(apps: readonly AnyApp[]): Promise<void>;
   /** Stops the instances of an app, if it runs here, and sets them up again, with a new definition if one is given. */
-  reload(app: AnyApp | string): Promise<void>;
-  stop(key: string): Promise<void>;
+  reload(app: AnyApp | string): Promise<readonly PendingEvents[]>;
+  stop(key: string): Promise<readonly PendingEvents[]>;
   close(): Promise<void>;
 };
 
@@ -26,11 +26,16 @@ export function openApps(wiring: AppsWiring, tenant: string): AppsHere {
   const changes = new Map<string, Promise<void>>();
   let closed = false;
 
-  function change(key: string, run: () => Promise<void>): Promise<void> {
+  function change<T>(key: string, run: () => Promise<T>): Promise<T> {
     const before = changes.get(key) ?? Promise.resolve();
     const done = before.then(run);
-    const settled = done.catch(() => undefined);
-    changes.set(key, settled);
+    changes.set(
+      key,
+      done.then(
+        () => undefined,
+        () => undefined,
+      ),
+    );
     return done;
   }
 
@@ -65,8 +70,8 @@ export function openApps(wiring: AppsWiring, tenant: string): AppsHere {
     }
   }
 
-  async function stopAll({ instances }: Hosted): Promise<void> {
-    await Promise.all(instances.map((each) => each.stop()));
+  async function stopAll({ instances }: Hosted): Promise<PendingEvents[]> {
+    return (await Promise.all(instances.map((each) => each.stop()))).flat();
   }
 
   return {
@@ -79,15 +84,16 @@ export function openApps(wiring: AppsWiring, tenant: string): AppsHere {
         const before = hosted.get(key);
         const app = typeof given === "string" ? before?.app : given;
         if (app === undefined) throw notHere(key, [...hosted.keys()]);
-        if (before !== undefined) await stopAll(before);
+        const pending = before === undefined ? [] : await stopAll(before);
         await setUp(app, before?.instances ?? []);
+        return pending;
       });
     },
     stop: (key) =>
       change(checkAppKey(key), async () => {
         const found = hosted.get(key);
         if (found === undefined) throw notHere(key, [...hosted.keys()]);
-        await stopAll(found);
+        return stopAll(found);
       }),
     async close() {
       closed = true;

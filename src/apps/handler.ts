@@ -50,10 +50,12 @@ type Watching = {
   readonly timeout: boolean;
   /** The set of its unfinished runs; undefined when the bus waits for them. */
   readonly running: Running | undefined;
+  /** Aborted when the instance stops. */
+  readonly stopping: AbortSignal;
   readonly acted: () => void;
 };
 
-export function watch(handler: Handler, { onError, place, timeout, running, acted }: Watching): Watched {
+export function watch(handler: Handler, { onError, place, timeout, running, stopping, acted }: Watching): Watched {
   const failed: Watched["failed"] = (error, runId) => {
     acted();
     tell(onError, error, { ...place, runId });
@@ -74,8 +76,9 @@ export function watch(handler: Handler, { onError, place, timeout, running, acte
 
   async function settle(result: Promise<unknown>, context: HandlerContext, told: Told): Promise<unknown> {
     const over = (): void => void running?.delete(result);
-    // An aborted run is waited for by the code that aborted it, and only for a while.
-    if (running?.add(result) !== undefined) context.signal.addEventListener("abort", over, { once: true });
+    // An aborted run is waited for by the code that aborted it, and only for a while. Here that is the instance, when it stops.
+    const aborted = (): void => void (stopping.aborted || over());
+    if (running?.add(result) !== undefined) context.signal.addEventListener("abort", aborted, { once: true });
     try {
       return await result;
     } catch (error) {

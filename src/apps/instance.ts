@@ -11,6 +11,7 @@ import type { AnyJob } from "../jobs/define.ts";
 import { ceaseToHost, hostJobs, knownJob } from "../jobs/definition.ts";
 import type { Engine } from "../jobs/engine.ts";
 import type { LiveAttachment } from "../events/live/bus.ts";
+import type { Pending } from "../events/live/hearing.ts";
 import type { Live } from "../events/live/live.ts";
 import { checkSchedule } from "../schedules/options.ts";
 import { cancelFires } from "../schedules/write-schedule.ts";
@@ -32,7 +33,15 @@ export type Instance = {
   readonly failed: boolean;
   /** The names that have run in this process; the latest runs may not be on disk yet. */
   readonly acted: Set<string>;
-  stop(): Promise<void>;
+  /** Returns what its listeners would have acted on later. */
+  stop(): Promise<readonly PendingEvents[]>;
+};
+
+/** Events that a listener of an app had heard and would have acted on later (`debounce`, `for`, `mode`), had it not been stopped. */
+export type PendingEvents = Pending & {
+  readonly instance: number;
+  /** The name of the registration. */
+  readonly name: string;
 };
 
 /** Resolves once the instance runs or has failed; never rejects. `acted` comes from the instance that it replaces. */
@@ -54,9 +63,9 @@ export async function startInstance(
     book: () => bookFor(tenant),
     acted: (name) => void acted.add(name),
   });
-  const attached: LiveAttachment[] = [];
+  const attached: { readonly name: string; readonly listener: LiveAttachment }[] = [];
   let hosted: readonly AnyJob[] = [];
-  let stopped: Promise<void> | undefined;
+  let stopped: Promise<readonly PendingEvents[]> | undefined;
 
   const write = (unit: (tx: Tx) => Promise<void>): Promise<void> => store.write(unit, { tenant });
   const say = async (tx: Tx, status: InstanceStatus, thrown?: unknown): Promise<void> => {
@@ -86,22 +95,27 @@ export async function startInstance(
     );
     // The setup is complete without this: the next setup cancels what is left.
     await cancelFires(engine, tenant, beginOf(identity)).catch(() => undefined);
-    for (const { does } of setup.registrations) {
-      if (does.kind === "listener") attached.push(await live.attach(does.live, tenant));
+    for (const { does, name } of setup.registrations) {
+      if (does.kind === "listener") attached.push({ name, listener: await live.attach(does.live, tenant) });
     }
   }
 
-  // Every part is released, even if releasing another fails.
-  async function end(): Promise<void> {
+  // Every part is released, even if releasing another fails. All handlers are asked to end at once, and are waited for together.
+  async function end(): Promise<PendingEvents[]> {
     ending.abort(new DaybookError("closed", `app "${identity.app}" was stopped`));
+    const { instance } = identity;
+    const detached = attached.map(async ({ name, listener }) =>
+      (await listener.detach()).map((each) => ({ instance, name, ...each })),
+    );
     const names = hosted.map(({ name }) => name);
     await ceaseToHost(engine, names).catch(() => undefined);
-    await Promise.all(attached.map((each) => each.detach()));
     await within(clock, limits.appStopMs, Promise.allSettled(running));
+    const pending = (await Promise.all(detached)).flat();
     for (const each of setup.onStop) {
       const done = (async (): Promise<unknown> => each())();
       await within(clock, limits.appStopMs, done).catch((thrown: unknown) => tell(app.onError, thrown, place));
     }
+    return pending;
   }
 
   let failed = false;
@@ -118,9 +132,11 @@ export async function startInstance(
     failed,
     acted,
     stop() {
-      if (failed) return Promise.resolve();
-      const seq = (): number => engine.session().seq;
-      return (stopped ??= end().then(() => write((tx) => writeStopped(tx, identity, seq())).catch(() => undefined)));
+      if (failed) return Promise.resolve([]);
+      return (stopped ??= end().then(async (pending) => {
+        await write((tx) => writeStopped(tx, identity, engine.session().seq)).catch(() => undefined);
+        return pending;
+      }));
     },
   };
 }

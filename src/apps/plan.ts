@@ -182,7 +182,7 @@ function watchedJob(parts: SetupParts, watching: Watching): AnyJob {
 
 /** Watches a handler: its errors go to the registration's `onError`, or else to the app's. */
 function watchHandler(
-  { app, identity, running, acted }: Omit<SetupParts, "running"> & { readonly running: Running | undefined },
+  { app, identity, running, signal, acted }: Omit<SetupParts, "running"> & { readonly running: Running | undefined },
   { name, handler, onError, options }: Watching,
 ): { readonly watched: Watched; readonly owner: RunOwner } {
   if (onError !== undefined && typeof onError !== "function") {
@@ -194,6 +194,7 @@ function watchHandler(
     place: owner,
     timeout: "timeout" in options && options.timeout !== undefined,
     running,
+    stopping: signal,
     acted: () => acted(name),
   });
   return { watched, owner };

@@ -7,6 +7,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { getCallSites } from "node:util";
 import type { CallExpression, Node } from "oxc-parser";
 import { limits } from "../core/limits.ts";
+import { storableText } from "../core/quote.ts";
 
 /** A place in the running code. */
 export type CallSite = {
@@ -86,8 +87,7 @@ async function textOf(
 ): Promise<string | null> {
   let parsed = calls.get(file);
   if (parsed === undefined) calls.set(file, (parsed = parseCalls(file, text)));
-  const found = findCall(text, await parsed, line, column);
-  return found !== null && Buffer.byteLength(found) <= limits.registrationSourceBytesMax ? found : null;
+  return findCall(text, await parsed, line, column);
 }
 
 // A file that has changed is another one, and is read again.
@@ -162,17 +162,50 @@ async function parseCalls(file: string, text: string): Promise<Calls> {
   return calls;
 }
 
-/** The call whose name is at this line and column, both from 1. V8 gives the place of `on` in `app.on(…)`, so chained calls can be
- *  told apart. */
+/** The text of the call at this line and column, both from 1. V8 gives the place of the name (`on` in `app.on(…)`), or of the
+ *  parenthesis where the name is no plain one (`app.in(…)`, `app["on"](…)`), so chained calls can be told apart. */
 function findCall(text: string, calls: Calls, line: number, column: number): string | null {
   const at = offsetOf(text, line, column);
-  const found = calls.find(({ callee }) => nameStart(callee) === at);
-  return found === undefined ? null : text.slice(found.start, found.end);
+  let [found, length]: [CallExpression | undefined, number] = [undefined, Number.POSITIVE_INFINITY];
+  for (const call of calls) {
+    if (call.start > at || call.end <= at) continue;
+    const start = nameStart(call.callee);
+    const parenthesis = skipSpace(text, (call.typeArguments ?? call.callee).end);
+    if (start > at || at > parenthesis || parenthesis - start >= length) continue;
+    [found, length] = [call, parenthesis - start];
+  }
+  if (found === undefined) return null;
+  return storableText(text.slice(ownStart(text, found), found.end), limits.registrationSourceBytesMax);
 }
 
 function nameStart(callee: Node): number {
   if (callee.type === "MemberExpression") return callee.property.start;
   return callee.start;
+}
+
+/** Where a call begins that is chained to another: at its own name, because each has its own text. */
+function ownStart(text: string, { start, callee }: CallExpression): number {
+  if (callee.type !== "MemberExpression" || !isCall(callee.object)) return start;
+  return callee.computed ? skipSpace(text, callee.object.end) : callee.property.start;
+}
+
+function isCall(node: Node): boolean {
+  if (
+    node.type === "ParenthesizedExpression" ||
+    node.type === "TSNonNullExpression" ||
+    node.type === "ChainExpression"
+  ) {
+    return isCall(node.expression);
+  }
+  return node.type === "CallExpression";
+}
+
+/** The next place that is no space, comment, `?.` or `!`. */
+function skipSpace(text: string, from: number): number {
+  const space = /(?:\s|\/\*[^]*?\*\/|\/\/[^\n\r\u2028\u2029]*|\?\.|!)*/y;
+  space.lastIndex = from;
+  space.test(text);
+  return space.lastIndex;
 }
 
 function offsetOf(text: string, line: number, column: number): number {

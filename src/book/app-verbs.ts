@@ -1,6 +1,7 @@
 // What a user does with apps, on the book.
 import type { AppsHere } from "../apps/apps.ts";
 import type { AnyApp } from "../apps/define.ts";
+import type { PendingEvents } from "../apps/instance.ts";
 import { listApps, readApp, type AppDetails, type AppRecord } from "../apps/read-apps.ts";
 import { notFound } from "../core/error.ts";
 import type { Store } from "../storage/store.ts";
@@ -12,9 +13,15 @@ export type Apps = {
   get(key: string): Promise<AppDetails>;
   /** Stops the instances of an app in this process and sets them up again; with a definition, by that one, which may be
    *  new. An instance that fails does so alone: look at the answer. */
-  reload(app: AnyApp | string): Promise<AppDetails>;
+  reload(app: AnyApp | string): Promise<AppDetails & AppStopped>;
   /** Stops the instances of an app in this process. What its schedules fire waits for a process that runs it. */
-  stop(key: string): Promise<void>;
+  stop(key: string): Promise<AppStopped>;
+};
+
+export type AppStopped = {
+  /** What its listeners had heard and would have acted on later. It is lost, and each event that waited for its time (`debounce`,
+   *  `for`) is a run that was skipped. */
+  readonly pending: readonly PendingEvents[];
 };
 
 /** `here` are those that this process runs, if it runs any for this tenant. */
@@ -28,9 +35,9 @@ export function appVerbs(store: Store, tenant: string, here: AppsHere | undefine
     get: (key) => readApp(store, tenant, key),
     async reload(app) {
       const key = typeof app === "string" ? app : app.key;
-      await running(key).reload(app);
-      return readApp(store, tenant, key);
+      const pending = await running(key).reload(app);
+      return { ...(await readApp(store, tenant, key)), pending };
     },
-    stop: (key) => running(key).stop(key),
+    stop: async (key) => ({ pending: await running(key).stop(key) }),
   };
 }

@@ -12,7 +12,7 @@ import { deadLetters, type DeadLetters } from "../events/dead-letters.ts";
 import { eventReads, eventVerbs, type Events } from "../events/events.ts";
 import { listenerVerbs, type Listeners } from "../events/listeners.ts";
 import { liveVerbs, type LiveVerbs } from "../events/live/live.ts";
-import type { AnyJob } from "../jobs/define.ts";
+import type { Job } from "../jobs/define.ts";
 import { runNow, type DirectVerbs, type RunNowOptions } from "../jobs/direct/run-now.ts";
 import { reservationVerbs, type Reservations } from "../jobs/direct/reservation.ts";
 import { groupReads, groupVerbs, type Groups } from "../jobs/group/groups.ts";
@@ -181,10 +181,10 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
         enqueue: rooms.enqueue,
       }),
       ...jobReads(rooms.jobs, tenantId, seenBy),
-      runNow: async (definition: AnyJob | string, params?: unknown, options?: RunNowOptions) =>
+      runNow: async <Result>(definition: Job<unknown, Result> | string, params?: unknown, options?: RunNowOptions) =>
         rooms.worker === false
           ? refuseWithoutWorker()
-          : runNow(
+          : runNow<Result>(
               {
                 engine: rooms.jobs,
                 tenant: tenantId,
@@ -206,7 +206,10 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       ...scheduleVerbs(rooms.jobs, within),
       ...scheduleReads(rooms.jobs, tenantId),
     }),
-    calls: outsideUnits(of, "calls", { ...callVerbs(callsParts(rooms), within), ...callReads(store, tenantId) }),
+    calls: outsideUnits(of, "calls", {
+      ...callVerbs(callsParts(rooms), within),
+      ...callReads(callsParts(rooms), store, tenantId),
+    }),
     events: {
       ...outsideUnits(of, "events", { ...eventVerbs(rooms.events, within), ...eventReads(rooms.events, tenantId) }),
       ...liveVerbs(rooms.live, rooms.events, tenantId),

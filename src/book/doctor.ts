@@ -123,6 +123,9 @@ function mendAfterBehind(store: Store, session: () => { readonly seq: number }):
   };
 }
 
+// A transaction that fires a schedule just now holds it for some milliseconds.
+const heldMs = 100;
+
 /** Mends by itself once a clock that had run ahead is right again: at once when it has the time back that it had before, else when
  *  it has kept its new time for as long as the old one. Schedules do not wait so long: what is due is missed meanwhile, and what a
  *  clock that is wrong now steps back is decided again when it is right. */
@@ -139,9 +142,11 @@ function mendAfterSetBack(store: Store): () => void {
   };
   const putRight = async (isBelieved: boolean): Promise<void> => {
     // This process saw it, so what is ahead by less than clocks may differ is known to be wrong as well.
-    if (!steppedBack) await stepBackAll(store, { aheadMs: 0 });
-    steppedBack = true;
-    if (isBelieved) await mend(store);
+    steppedBack ||= await stepBackAll(store, { aheadMs: 0 });
+    if (!steppedBack) {
+      timer.cancel();
+      timer = store.waitClock.after(heldMs, look);
+    } else if (isBelieved) await mend(store);
   };
   const stopHearing = store.time.onSet((byMs) => {
     if (byMs >= 0) return;

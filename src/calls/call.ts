@@ -9,10 +9,12 @@
 // with the id of its run. A unique index allows one open attempt. The transaction that ends the job also ends the attempt and
 // the call (attempt/settled.ts).
 //
-// The request that is sent (`content`) is sealed with a key from outside the book; what people see (`request`) is redacted.
+// What is sent (`content`) and what comes back is sealed with a key from outside the book; what everybody sees (`request`) is its
+// shape (request/kept.ts).
 import { notFound, type DaybookError } from "../core/error.ts";
 import { defineFact } from "../core/fact.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
+import type { Kept } from "./request/kept.ts";
 
 export const callStatuses = ["scheduled", "running", "succeeded", "failed", "cancelled"] as const;
 export type CallStatus = (typeof callStatuses)[number];
@@ -33,11 +35,14 @@ export type CallRow = {
   finished_at: number | null;
   method: Method;
   host: string;
-  /** JSON of `ShownRequest`: redacted, for people. */
+  /** JSON of `ShownRequest`, with what was said hidden. */
   request: string;
-  /** What is sent: sealed when `key_id` is set. */
-  content: string;
+  /** What is sent: sealed when `key_id` is set, null once it has left the book. */
+  content: string | null;
   key_id: string | null;
+  kept: Kept;
+  /** Of a request that leaves the book: by this it is known again. */
+  fingerprint: string | null;
   /** JSON of `CallPolicy`. */
   policy: string;
   correlation_id: string;
@@ -73,11 +78,6 @@ export const callJobName = "daybook.call";
 /** The queue of calls. Each tenant has its own, and tenants take turns. */
 export const callQueue = "calls";
 
-/** What binds sealed content to its call: it opens only for this one. */
-export function sealedFor(tenant: string, id: string): string {
-  return `call ${id}\n${tenant}`;
-}
-
 /** The key of the limit on a tenant's calls to one host. */
 export function hostKey(host: string): string {
   return `${callJobName}\n${host}`;
@@ -103,8 +103,6 @@ type CallFact = {
     readonly correlationId: string;
     readonly dueAt: number;
     readonly outcome: CallOutcome | null;
-    /** The beginning of the answer's body. */
-    readonly snippet: string | null;
   };
 };
 
@@ -120,7 +118,7 @@ type Told = Pick<CallRow, "tenant_id" | "id" | "name" | "method" | "host" | "cor
 export type ToTell = {
   readonly topic: CallFact["topic"];
   readonly row: Told;
-  readonly end?: { readonly outcome: CallOutcome; readonly snippet: string | null };
+  readonly outcome?: CallOutcome | null;
 };
 
 /** Announces facts inside the transaction, and states them to subscribers of `callChanged` once it has committed. */
@@ -136,7 +134,7 @@ export async function tellCalls(tx: Tx, announce: CallAnnounce | undefined, told
   }
 }
 
-function toFact({ topic, row, end }: ToTell): CallFact {
+function toFact({ topic, row, outcome = null }: ToTell): CallFact {
   return {
     topic,
     tenant: row.tenant_id,
@@ -147,8 +145,7 @@ function toFact({ topic, row, end }: ToTell): CallFact {
       host: row.host,
       correlationId: row.correlation_id,
       dueAt: row.due_at,
-      outcome: end?.outcome ?? null,
-      snippet: end?.snippet ?? null,
+      outcome,
     },
   };
 }

@@ -8,12 +8,11 @@ import type { Within } from "../jobs/jobs.ts";
 import type { Ports } from "../jobs/kind.ts";
 import { rescheduleJob } from "../jobs/line/edit.ts";
 import { cancelJob } from "../jobs/settle/cancel.ts";
-import { callKind, noSuchCall, sealedFor, type CallPolicy, type CallRow, type CallStatus } from "./call.ts";
+import { callKind, noSuchCall, type CallPolicy, type CallRow, type CallStatus } from "./call.ts";
 import { refuseDestination } from "./client/destination.ts";
-import { explainCall, findCall, listCalls } from "./read-calls.ts";
-import type { CallDetails, CallExplanation, CallFilter, CallPage } from "./read-calls.ts";
-import type { RequestContent } from "./request/content.ts";
-import { shownUrl } from "./request/redact.ts";
+import { explainCall, getCall, listCalls } from "./read-calls.ts";
+import type { CallDetails, CallExplanation, CallFilter, CallPage, GetCallOptions } from "./read-calls.ts";
+import { openRequest, type KeptRequest } from "./request/kept.ts";
 import type { CallsRoom } from "./room.ts";
 import { checkWhen, prepareCall, submitCall } from "./submit.ts";
 import type { PreparedCall, SubmitOptions, Submitted, When } from "./submit.ts";
@@ -37,7 +36,13 @@ export type CallVerbs = {
 };
 
 export type Calls = CallVerbs & {
-  get(id: string): Promise<CallDetails>;
+  /** A call with its attempts. `reveal`: with what was sent and what came back, for who may see secrets.
+   *
+   *  ```ts
+   *  const { id } = await book.calls.submit({ url: "https://stock.example/orders/17" });
+   *  console.log((await book.calls.get(id)).request.url, (await book.calls.get(id, { reveal: true })).request.url);
+   *  ``` */
+  get(id: string, options?: GetCallOptions): Promise<CallDetails>;
   /** The newest first.
    *
    *  ```ts
@@ -77,14 +82,14 @@ function refuseAtOnce({ settings }: CallsRoom, tenant: string, { content }: Prep
   const url = new URL(content.url);
   if (refuseDestination(url, settings.allowFor(tenant), settings.ports) === undefined) return;
   throw invalid(
-    `the destination ${shownUrl(new URL(url.origin))} is not allowed: calls go to public addresses, and to what ` +
+    `the destination ${url.origin} is not allowed: calls go to public addresses, and to what ` +
       "open(…, { calls: { allow: [] } }) lists",
   );
 }
 
-export function callReads(store: Store, tenant: string): Omit<Calls, keyof CallVerbs> {
+export function callReads({ room }: CallsParts, store: Store, tenant: string): Omit<Calls, keyof CallVerbs> {
   return {
-    get: (id) => findCall(store, tenant, id),
+    get: (id, options = {}) => getCall(store, room.settings.keys, { tenant, id }, options),
     list: (filter = {}) => listCalls(store, tenant, filter),
     explain: (id) => explainCall(store, tenant, id),
   };
@@ -141,21 +146,21 @@ export type ResendOptions = When & {
   readonly newKey?: boolean;
 };
 
-type Sent = Pick<
-  CallRow,
-  "id" | "name" | "status" | "host" | "content" | "key_id" | "policy" | "correlation_id" | "send_key" | "finished_at"
->;
+type Sent = KeptRequest &
+  Pick<CallRow, "name" | "status" | "host" | "policy" | "correlation_id" | "send_key" | "finished_at">;
 
 async function resendCall(tx: Tx, room: CallsRoom, id: string, options: ResendOptions): Promise<Submitted> {
   refuseUnknown(options, ["at", "in", "newKey"], "resend");
-  const sent = await tx.get<Sent>(sql`select id, name, status, host, content, key_id, policy, correlation_id, send_key,
-      finished_at from daybook_call where tenant_id = ${tx.tenant} and id = ${id} ${forShare}`);
+  const sent = await tx.get<Sent>(sql`select id, tenant_id, name, status, host, content, key_id, policy, correlation_id,
+      send_key, finished_at from daybook_call where tenant_id = ${tx.tenant} and id = ${id} ${forShare}`);
   if (sent === undefined || sent.finished_at === null) throw await refusal(tx, id, "sent again");
   const tags = await tx.all<{ tag: string }>(
     sql`select tag from daybook_call_tag where tenant_id = ${tx.tenant} and call_id = ${id} order by tag`,
   );
+  const content = openRequest(room.settings.keys, sent);
+  if (content === undefined) throw conflict(`call ${id} ${hasLeft}: submit it anew`, { id });
   const prepared = {
-    content: openAgain(tx, room, sent),
+    content,
     host: sent.host,
     name: sent.name,
     ...checkWhen(options),
@@ -168,13 +173,8 @@ async function resendCall(tx: Tx, room: CallsRoom, id: string, options: ResendOp
   return submitCall(tx, room, prepared, { resendOf: id, sendKey: options.newKey === true ? null : sent.send_key });
 }
 
-function openAgain(tx: Tx, { settings: { keys } }: CallsRoom, sent: Sent): RequestContent {
-  if (sent.key_id === null) return JSON.parse(sent.content) as RequestContent;
-  if (keys === undefined) {
-    throw invalid(`call ${sent.id} is sealed with key ${sent.key_id}: give it with DAYBOOK_KEY to send it again`);
-  }
-  return JSON.parse(keys.open(sent.content, sealedFor(tx.tenant, sent.id))) as RequestContent;
-}
+const hasLeft =
+  "might have a secret and was submitted without a key (DAYBOOK_KEY), so its request left the book when it ended";
 
 async function openJobOf(tx: Tx, id: string): Promise<string | undefined> {
   const job = await tx.get<{ id: string }>(sql`select job.id

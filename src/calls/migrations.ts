@@ -2,7 +2,7 @@
 import type { Migration } from "../storage/migrate.ts";
 import { sql } from "../storage/sql.ts";
 import type { View } from "../storage/view.ts";
-import { integer, real, sequence, strict } from "../storage/word.ts";
+import { integer, jsonText, real, sequence, strict } from "../storage/word.ts";
 import { jobNow } from "../jobs/job.ts";
 
 export const callMigrations: readonly Migration[] = [
@@ -23,8 +23,10 @@ export const callMigrations: readonly Migration[] = [
         method text not null check (method in ('GET', 'POST', 'PUT', 'DELETE', 'PATCH')),
         host text not null,
         request text not null,
-        content text not null,
+        content text,
         key_id text,
+        kept text not null check (kept in ('sealed', 'clear', 'until_ended')),
+        fingerprint text,
         policy text not null,
         outcome text,
         correlation_id text not null,
@@ -35,6 +37,8 @@ export const callMigrations: readonly Migration[] = [
         check (started_at >= submitted_at and started_at >= due_at),
         check (finished_at >= coalesce(started_at, submitted_at)),
         check ((finished_at is null) = (outcome is null)),
+        check ((kept = 'sealed') = (key_id is not null)),
+        check ((content is null) = (kept = 'until_ended' and finished_at is not null)),
         check (case status
           when 'scheduled' then started_at is null and finished_at is null
           when 'running' then started_at is not null and finished_at is null
@@ -61,17 +65,11 @@ export const callMigrations: readonly Migration[] = [
         number ${integer} not null check (number >= 1),
         started_at ${integer} not null,
         finished_at ${integer},
-        method text not null check (method in ('GET', 'POST', 'PUT', 'DELETE', 'PATCH')),
-        url text not null,
-        request_headers text not null,
-        request_body text,
         response_status ${integer},
-        response_headers text,
-        response_body text,
-        response_base64 ${integer} not null default 0,
         response_bytes ${integer},
         response_truncated ${integer} not null default 0,
-        hops text,
+        answer text,
+        key_id text,
         error_kind text,
         error_message text,
         dns_ms ${real},
@@ -82,7 +80,8 @@ export const callMigrations: readonly Migration[] = [
         primary key (tenant_id, call_id, id),
         foreign key (tenant_id, call_id) references daybook_call (tenant_id, id) on delete cascade,
         check (finished_at >= started_at),
-        check (finished_at is not null or (response_status is null and error_kind is null and total_ms is null))
+        check (finished_at is not null or (response_status is null and error_kind is null and total_ms is null)),
+        check (case when answer is null then key_id is null else response_status is not null end)
       )${strict}`,
       sql`create unique index call_attempts_one_open on daybook_call_attempt (tenant_id, call_id) where finished_at is null`,
       // A host that fails again and again is left alone for a while; then one call may try it.
@@ -123,16 +122,21 @@ export const callViews: readonly View[] = [
     name: "timer_schedules",
     as: sql`with one as (select * from daybook_call) select
         tenant_id, id as service_call_id, correlation_id, due_at, submitted_at as registered_at,
-        started_at as reached_at, case when started_at is null then 'Scheduled' else 'Reached' end as state
+        started_at as reached_at,
+        case when started_at is not null then 'Reached' when status = 'cancelled' then 'Cancelled' else 'Scheduled' end as state
       from one`,
   },
   {
     name: "http_execution_log",
-    as: sql`with one as (select * from daybook_call_attempt) select
-        tenant_id, call_id as service_call_id, id as execution_id, started_at, finished_at, url as request_url,
-        method as request_method, request_headers, request_body, cast(response_status as text) as response_status,
-        response_headers, response_body, error_message
-      from one`,
+    as: sql`select attempt.tenant_id, attempt.call_id as service_call_id, attempt.id as execution_id, attempt.started_at,
+        attempt.finished_at, ${jsonText("call.request", ["url"])} as request_url, call.method as request_method,
+        ${jsonText("call.request", ["headers"])} as request_headers, ${jsonText("call.request", ["body"])} as request_body,
+        cast(attempt.response_status as text) as response_status,
+        case when attempt.key_id is null then ${jsonText("attempt.answer", ["headers"])} end as response_headers,
+        case when attempt.key_id is null then ${jsonText("attempt.answer", ["body"])} end as response_body,
+        attempt.error_message
+      from daybook_call_attempt attempt join daybook_call call on call.tenant_id = attempt.tenant_id
+        and call.id = attempt.call_id`,
   },
   // A sink is a listener whose name begins with "sink:"; the last job of a delivery says whether it went out. A
   // delivery that an operator passed over or discarded will not go out, so the view leaves it out: it would look unpublished for ever.

@@ -1,7 +1,8 @@
-// Reads calls: one with its attempts, a page of them, or why one has not been sent. No column that is read here holds a secret.
+// Reads calls: one with its attempts, a page of them, or why one has not been sent. What was said is read only where it is revealed.
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { checkPage, notACursor, type Page, type PageOptions } from "../core/page.ts";
+import type { KeyRing } from "../core/seal.ts";
 import { checkWord, refuseUnknown, refuseUnknownFilter } from "../core/suggest.ts";
 import { timeMs, type TimeInput, isoTime } from "../core/time.ts";
 import { shape, shapePage } from "../storage/shape.ts";
@@ -11,7 +12,8 @@ import { andEqual, anyOf } from "../storage/word.ts";
 import { explainJob, type Explanation } from "../jobs/explain/explain.ts";
 import { callKind, callStatuses, noSuchCall } from "./call.ts";
 import type { CallOutcome, CallPolicy, CallStatus, ErrorKind } from "./call.ts";
-import type { ShownRequest } from "./request/content.ts";
+import { openAnswer, openRequest, revealedRequest } from "./request/kept.ts";
+import type { Kept, KeptAnswer, KeptAnswerRow, KeptRequest, ShownRequest } from "./request/kept.ts";
 
 export type CallRecord = {
   readonly id: string;
@@ -22,10 +24,10 @@ export type CallRecord = {
   readonly startedAt: number | null;
   readonly finishedAt: number | null;
   readonly host: string;
-  /** Redacted. */
+  /** Where it goes, and the shape of what is said: the path, the body and most headers are hidden unless they are revealed. */
   readonly request: ShownRequest;
-  /** Whether the request is sealed with a key from outside the book. */
-  readonly sealed: boolean;
+  /** How the request is kept. */
+  readonly kept: Kept;
   readonly policy: CallPolicy;
   readonly outcome: CallOutcome | null;
   readonly tags: readonly string[];
@@ -46,21 +48,13 @@ export type CallAttempt = {
   readonly number: number;
   readonly startedAt: number;
   readonly finishedAt: number | null;
-  readonly method: string;
-  readonly url: string;
-  readonly requestHeaders: Readonly<Record<string, string>>;
-  readonly requestBody: string | null;
   readonly response: {
     readonly status: number;
-    readonly headers: Readonly<Record<string, string>>;
-    readonly body: string | null;
-    /** The body is bytes, written as base64. */
-    readonly base64: boolean;
     readonly bytes: number;
     readonly truncated: boolean;
+    /** Null unless it is revealed, and when it was not kept. */
+    readonly said: KeptAnswer | null;
   } | null;
-  /** Where redirects led. */
-  readonly hops: readonly string[];
   readonly error: { readonly kind: ErrorKind; readonly message: string } | null;
   readonly phases: {
     readonly dnsMs: number | null;
@@ -73,7 +67,7 @@ export type CallAttempt = {
 
 const selectCalls = sql`select call.id, call.name, call.status, call.submitted_at as "submittedAt", call.due_at as "dueAt",
     call.started_at as "startedAt", call.finished_at as "finishedAt", call.host,
-    call.request as "request json", case when call.key_id is null then 0 else 1 end as "sealed flag",
+    call.request as "request json", call.kept,
     call.policy as "policy json", call.outcome as "outcome json",
     (select string_agg(tag, '\n' order by tag) from daybook_call_tag call_tag
       where call_tag.tenant_id = call.tenant_id and call_tag.call_id = call.id) as "tags lines",
@@ -84,11 +78,9 @@ const selectCalls = sql`select call.id, call.name, call.status, call.submitted_a
   left join daybook_job job on job.seq = line.seq`;
 
 // The phases are there, each null or not, also before the first is known.
-const selectAttempts = sql`select id, number, started_at as "startedAt", finished_at as "finishedAt", method, url,
-    request_headers as "requestHeaders json", request_body as "requestBody", response_status as "response.status",
-    response_headers as "response.headers json", response_body as "response.body",
-    response_base64 as "response.base64 flag", response_bytes as "response.bytes",
-    response_truncated as "response.truncated flag", coalesce(hops, '[]') as "hops json", error_kind as "error.kind",
+const selectAttempts = sql`select id, number, started_at as "startedAt", finished_at as "finishedAt",
+    response_status as "response.status", response_bytes as "response.bytes",
+    response_truncated as "response.truncated flag", null as "response.said", error_kind as "error.kind",
     coalesce(error_message, '') as "error.message", '{}' as "phases json", dns_ms as "phases.dnsMs",
     connect_ms as "phases.connectMs", tls_ms as "phases.tlsMs", first_byte_ms as "phases.firstByteMs",
     total_ms as "phases.totalMs"
@@ -153,7 +145,7 @@ function hasAny(tenant: string, tags: readonly string[]): Sql {
     where call_tag.tenant_id = ${tenant} and call_tag.tag ${anyOf("text", tags)})`;
 }
 
-export async function findCall(store: Store, tenant: string, id: string): Promise<CallDetails> {
+async function findCall(store: Store, tenant: string, id: string): Promise<CallDetails> {
   const [calls, attempts] = await Promise.all([
     store.read<Row>(sql`${selectCalls} where call.tenant_id = ${tenant} and call.id = ${id}`),
     store.read<Row>(sql`${selectAttempts} where tenant_id = ${tenant} and call_id = ${id}
@@ -162,6 +154,40 @@ export async function findCall(store: Store, tenant: string, id: string): Promis
   const [call] = shape<CallRecord>(calls);
   if (call === undefined) throw noSuchCall(id);
   return { ...call, attempts: shape(attempts) };
+}
+
+export type GetCallOptions = {
+  /** With what was sent and what came back, as far as it is kept: for who may see secrets. It needs the key. */
+  readonly reveal?: boolean;
+};
+
+export async function getCall(
+  store: Store,
+  keys: KeyRing | undefined,
+  { tenant, id }: { readonly tenant: string; readonly id: string },
+  options: GetCallOptions,
+): Promise<CallDetails> {
+  refuseUnknown(options, ["reveal"], "get");
+  const call = await findCall(store, tenant, id);
+  if (options.reveal !== true) return call;
+  const [kept] = await store.read<KeptRequest>(sql`select id, tenant_id, content, key_id from daybook_call
+    where tenant_id = ${tenant} and id = ${id}`);
+  const content = kept === undefined ? undefined : openRequest(keys, kept);
+  const attempts: CallAttempt[] = [];
+  let bytes = 0;
+  // One by one, so that opening large answers does not hold the loop; of too many the newest.
+  for (const { response, ...attempt } of call.attempts.toReversed()) {
+    bytes += response?.bytes ?? 0;
+    const said = response === null || bytes > limits.callRevealedBytesMax ? null : await findSaid(attempt.id);
+    attempts.unshift({ ...attempt, response: response === null ? null : { ...response, said } });
+  }
+  return { ...call, attempts, request: content === undefined ? call.request : revealedRequest(content) };
+
+  async function findSaid(runId: string): Promise<KeptAnswer | null> {
+    const [row] = await store.readHeavy<KeptAnswerRow>(sql`select call_id as id, tenant_id, id as run_id, answer, key_id
+      from daybook_call_attempt where tenant_id = ${tenant} and call_id = ${id} and id = ${runId}`);
+    return row === undefined ? null : (openAnswer(keys, row) ?? null);
+  }
 }
 
 export type CallExplanation = Omit<Explanation, "status"> & { readonly status: CallStatus };

@@ -4,7 +4,6 @@ import { currentCause } from "../core/cause.ts";
 import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { conflict, invalid } from "../core/error.ts";
-import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { checkKey, checkName, checkTags } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
@@ -18,9 +17,10 @@ import type { Limits } from "../jobs/claim/limit.ts";
 import { newJob, insertJobs } from "../jobs/enqueue.ts";
 import { jobsChannel, queuedChannel } from "../jobs/job.ts";
 import { neverBlamed } from "../jobs/settle/settle.ts";
-import { callJobName, callKind, callQueue, hostKey, sealedFor, tellCalls } from "./call.ts";
+import { callJobName, callKind, callQueue, hostKey, tellCalls } from "./call.ts";
 import type { CallPolicy, CallRow, CallStatus } from "./call.ts";
-import { checkRequest, keptRequest, requestKeys, type CallRequest } from "./request/content.ts";
+import { checkRequest, requestKeys, type CallRequest } from "./request/content.ts";
+import { isSameRequest, keepRequest } from "./request/kept.ts";
 import type { CallsRoom } from "./room.ts";
 
 export type Submitted = {
@@ -54,7 +54,7 @@ export async function submitCall(
     due_at: dueAt,
     method: content.method,
     host,
-    ...keptRequest(content, { keys: settings.keys, tenant: tx.tenant, about: sealedFor(tx.tenant, id) }),
+    ...keepRequest(content, { keys: settings.keys, tenant: tx.tenant, id }),
     policy: JSON.stringify(policy),
     correlation_id: prepared.correlationId ?? prepared.cause?.rootRunId ?? id,
     idempotency_key: idempotencyKey,
@@ -116,19 +116,17 @@ async function enqueueCall(
   tx.wake(job.status === "queued" ? queuedChannel : jobsChannel);
 }
 
-type Holder = Pick<CallRow, "id" | "name" | "status" | "due_at" | "content" | "key_id">;
+type Holder = Pick<CallRow, "id" | "tenant_id" | "name" | "status" | "due_at" | "content" | "key_id" | "fingerprint">;
 
 /** The call that has the idempotency key, if its request is the same. */
 async function theSame(tx: Tx, { settings: { keys } }: CallsRoom, prepared: PreparedCall): Promise<Submitted> {
   const { idempotencyKey, content } = prepared;
-  const held = await tx.get<Holder>(sql`select id, name, status, due_at, content, key_id from daybook_call
+  const held =
+    await tx.get<Holder>(sql`select id, tenant_id, name, status, due_at, content, key_id, fingerprint from daybook_call
     where tenant_id = ${tx.tenant} and idempotency_key = ${idempotencyKey}`);
   if (held === undefined) throw conflict("the call with this idempotencyKey is just changing: try again", {});
   const { id, name, status } = held;
-  const text = held.key_id === null ? held.content : keys?.open(held.content, sealedFor(tx.tenant, id));
-  if (text === toJson(content, { what: "request", bytesMax: Number.MAX_SAFE_INTEGER })) {
-    return { id, name, status, dueAt: held.due_at, created: false };
-  }
+  if (isSameRequest(keys, held, content)) return { id, name, status, dueAt: held.due_at, created: false };
   const whose = `belongs to call ${id} with another request: use a new key for a new one`;
   throw conflict(`idempotencyKey ${quote(idempotencyKey)} ${whose}`, { id });
 }

@@ -20,6 +20,8 @@ export const limits = {
   headersBytesMax: 8192,
   // A new listener catches up on past events in slices of this size, each in a transaction.
   catchUpEventsMax: 1000,
+  // A replay of more than this is seldom meant; each is an event that every listener of its topic gets once more.
+  replayEventsMax: 10_000,
   // No person reads a tree of more events than this; the first of them tell what it is about.
   lineageEventsMax: 1000,
   // Tags are for finding things by hand; each one is a row in an index.
@@ -188,9 +190,8 @@ export const limits = {
   callHeaderBytesMax: 8192,
   // A webhook's answer is for people to read; a program that needs all of a large one fetches it in a job.
   callResponseBytesMax: 65_536,
-  callResponseHeadersMax: 100,
-  // Facts travel to every listener, so they carry the beginning of an answer only.
-  callSnippetBytesMax: 1024,
+  // What is revealed of a call at once: its newest answers.
+  callRevealedBytesMax: 8_388_608,
   // Headers are held in memory while they arrive; real servers need a tenth of this.
   callResponseHeaderBytesMax: 65_536,
   callTimeoutMs: 30_000,

@@ -58,6 +58,8 @@ export type RetryAdvice = {
   readonly again?: boolean;
   /** False: it was not tried at all, so no attempt is counted. */
   readonly counts?: boolean;
+  /** True: there was nothing to do, so its run is skipped. */
+  readonly skip?: boolean;
   /** The next try waits at least this long. */
   readonly atLeastMs?: number;
 };

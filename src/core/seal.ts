@@ -1,16 +1,14 @@
 // Seals text with a key that is kept outside the book (AES-256-GCM). Sealed text names the key it needs, so keys can be changed:
 // the first key of a ring seals, and all of them open.
-import { createCipheriv, createDecipheriv, createHash, createHmac, getRandomValues } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHash, getRandomValues } from "node:crypto";
 import { DaybookError, invalid } from "./error.ts";
 
 export type KeyRing = {
   /** The id of the key that seals. */
   readonly id: string;
-  /** `about` names what the text belongs to; sealed text that is moved to something else does not open there. */
+  /** `about` names what the text belongs to, its first line for people; sealed text that is moved to something else does not open there. */
   seal(text: string, about: string): string;
   open(sealed: string, about: string): string;
-  /** A short mark: the same for the same text, and meaningless without the key. */
-  mark(text: string): string;
 };
 
 const version = "v1";
@@ -35,7 +33,7 @@ export function keyRing(given: string | Uint8Array | readonly (string | Uint8Arr
     open(sealed, about) {
       const [form, keyId = "", iv = "", content = ""] = sealed.split(".");
       const key = byId.get(keyId);
-      if (form !== version || key === undefined) throw unknownKey(keyId);
+      if (form !== version || key === undefined) throw unknownKey(about, keyId);
       const bytes = Buffer.from(content, "base64url");
       const decipher = createDecipheriv("aes-256-gcm", key, Buffer.from(iv, "base64url"))
         .setAAD(Buffer.from(about))
@@ -43,10 +41,9 @@ export function keyRing(given: string | Uint8Array | readonly (string | Uint8Arr
       try {
         return decipher.update(bytes.subarray(0, -16), undefined, "utf8") + decipher.final("utf8");
       } catch {
-        throw new DaybookError("internal", `what was sealed for ${about.split("\n")[0]} was changed: it does not open`);
+        throw new DaybookError("internal", `what was sealed for ${nameOf(about)} was changed: it does not open`);
       }
     },
-    mark: (text) => createHmac("sha256", first).update(text).digest("hex").slice(0, 12),
   };
 }
 
@@ -70,10 +67,20 @@ function idOf(key: Buffer): string {
   return createHash("sha256").update("daybook key").update(key).digest("hex").slice(0, 8);
 }
 
-function unknownKey(keyId: string): DaybookError {
+/** Opens with a ring, or says that there is none. */
+export function openSealed(keys: KeyRing | undefined, sealed: string, about: string): string {
+  if (keys === undefined) throw unknownKey(about, sealed.split(".")[1] ?? "");
+  return keys.open(sealed, about);
+}
+
+function nameOf(about: string): string {
+  return about.split("\n", 1)[0] ?? "";
+}
+
+function unknownKey(about: string, keyId: string): DaybookError {
   return new DaybookError(
     "unavailable",
-    `it is sealed with key ${keyId}, which this process does not have: give it with DAYBOOK_KEY or open(…, { calls: { key } })`,
+    `${nameOf(about)} is sealed with key ${keyId}, which this process does not have: give it with DAYBOOK_KEY or open(…, { calls: { key } })`,
     { details: { keyId } },
   );
 }

@@ -83,18 +83,24 @@ export type App = {
   readonly in: ScheduleVerb<Duration>;
   readonly once: ScheduleVerb<TimeInput>;
   /** Work that this instance does when it is enqueued: `book.jobs.enqueue(dim, { level: 3 }, { in: "10m" })`. */
-  job<Schema extends StandardSchemaV1, Result>(
-    options: AppJobOptions<StandardSchemaV1.InferOutput<Schema>> & { readonly params: Schema },
-    handler: (params: StandardSchemaV1.InferOutput<Schema>, context: JobContext) => Promise<Result> | Result,
-  ): Job<StandardSchemaV1.InferInput<Schema>, Result>;
   job<Params = unknown, Result = unknown>(
     options: AppJobOptions<Params> & { readonly params?: undefined },
     handler: (params: Params, context: JobContext) => Promise<Result> | Result,
   ): Job<Params, Result>;
+  job<Schema extends StandardSchemaV1 = StandardSchemaV1<unknown, never>, Result = unknown>(
+    options: AppJobOptions<StandardSchemaV1.InferOutput<Schema>> & { readonly params?: Schema },
+    handler: (params: StandardSchemaV1.InferOutput<Schema>, context: JobContext) => Promise<Result> | Result,
+  ): Job<StandardSchemaV1.InferInput<Schema>, Result>;
   /** Called when the instance stops, and when its setup fails; the last one first. */
   onStop(run: () => unknown): void;
 };
 
+// The compiler complains about the last of several signatures, so the last one takes what is meant most often.
+/** Without a schema the config is what the instances are given, and nothing checks it. */
+export function app<Config = Record<string, never>>(
+  key: string,
+  options: AppOptions<Config, App, Config> & { readonly config?: undefined },
+): AnyApp;
 /** Defines an app: what `setup` registers, each of its instances does.
  *
  *  ```ts
@@ -108,17 +114,12 @@ export type App = {
  *  });
  *  await using home = await open(":memory:", { use: [lights] });
  *  ``` */
-export function app<Schema extends StandardSchemaV1>(
+export function app<Schema extends StandardSchemaV1 = StandardSchemaV1<unknown, never>>(
   key: string,
   options: AppOptions<StandardSchemaV1.InferInput<Schema>, App, StandardSchemaV1.InferOutput<Schema>> & {
     /** Checks and types the config of each instance. Any Standard Schema: zod, valibot, arktype … */
-    readonly config: Schema;
+    readonly config?: Schema;
   },
-): AnyApp;
-/** Without a schema the config is what the instances are given, and nothing checks it. */
-export function app<Config = Record<string, never>>(
-  key: string,
-  options: AppOptions<Config, App, Config> & { readonly config?: undefined },
 ): AnyApp;
 export function app(
   key: string,

@@ -36,6 +36,12 @@ export type JobContext = Omit<RunContext, "job" | "about" | "finish" | "step"> &
   readonly step: Step<UserTx>;
 };
 
+// The compiler complains about the last of several signatures, so the last one takes what is meant most often.
+/** Without a schema the params are what the handler says they are, and nothing checks them. */
+export function job<Params = unknown, Result = unknown>(
+  name: string,
+  options: JobOptions<Params, Result, JobContext> & { readonly params?: undefined },
+): Job<Params, Result>;
 /** Defines a job.
  *
  *  ```ts
@@ -44,15 +50,10 @@ export type JobContext = Omit<RunContext, "job" | "about" | "finish" | "step"> &
  *    run: ({ name }) => `Hello, ${name}.`,
  *  });
  *  ``` */
-export function job<Schema extends StandardSchemaV1, Result>(
+export function job<Schema extends StandardSchemaV1 = StandardSchemaV1<unknown, never>, Result = unknown>(
   name: string,
-  options: JobOptions<StandardSchemaV1.InferOutput<Schema>, Result, JobContext> & { readonly params: Schema },
+  options: JobOptions<StandardSchemaV1.InferOutput<Schema>, Result, JobContext> & { readonly params?: Schema },
 ): Job<StandardSchemaV1.InferInput<Schema>, Result>;
-/** Without a schema the params are what the handler says they are, and nothing checks them. */
-export function job<Params = unknown, Result = unknown>(
-  name: string,
-  options: JobOptions<Params, Result, JobContext> & { readonly params?: undefined },
-): Job<Params, Result>;
 export function job(name: string, options: JobOptions<never, unknown, never>): Job {
   return defineJob(name, options);
 }

@@ -26,19 +26,14 @@ export type LiveListenerContext = Pick<LiveContext, "event" | "listener" | "runI
     readonly book: Book;
   };
 
-/** Defines a live listener: in this process and without a job, it hears what is emitted here and what any process
- *  publishes, while it is attached.
- *
- *  ```ts
- *  const lights = listener("lights", {
- *    on: "motion.*", live: true, where: where.equals("moving", true), mode: "restart",
- *    run: (_payload, { event }) => console.log(`${event.topic}: light on`),
- *  });
- *  ``` */
-export function listener<const On extends Heard | readonly Heard[], Payload = PayloadOf<On>>(
-  name: string,
-  options: Omit<LiveOptions<Payload, LiveListenerContext>, "on"> & { readonly on: On },
-): LiveDefinition;
+/** What a durable listener is told; with `live: true`, what a live one is. */
+type Told<On, Live, Payload> = {
+  readonly on: On;
+  readonly live?: Live;
+} & (Live extends true
+  ? Omit<LiveOptions<Payload, LiveListenerContext>, "on" | "live">
+  : Omit<ListenerOptions<On, ListenerContext>, "on">);
+
 /** Defines a durable listener: every matching event is delivered to it at least once, from its start on.
  *
  *  ```ts
@@ -46,11 +41,22 @@ export function listener<const On extends Heard | readonly Heard[], Payload = Pa
  *    on: OrderPaid,
  *    run: ({ orderId }, { event }) => console.log(orderId, event.id),
  *  });
+ *  ```
+ *
+ *  With `live: true` it is a live listener: in this process and without a job, it hears what is emitted here and what any
+ *  process publishes, while it is attached.
+ *
+ *  ```ts
+ *  const lights = listener("lights", {
+ *    on: "motion.*", live: true, where: where.equals("moving", true), mode: "restart",
+ *    run: (_payload, { event }) => console.log(`${event.topic}: light on`),
+ *  });
  *  ``` */
-export function listener<const On extends Heard | readonly Heard[]>(
-  name: string,
-  options: ListenerOptions<On, ListenerContext> & { readonly live?: undefined },
-): AnyListener;
+export function listener<
+  const On extends Heard | readonly Heard[],
+  const Live extends true | undefined = undefined,
+  Payload = PayloadOf<On>,
+>(name: string, options: Told<On, Live, Payload>): Live extends true ? LiveDefinition : AnyListener;
 export function listener(
   name: string,
   options: LiveOptions<never, never> | ListenerOptions<unknown, never>,

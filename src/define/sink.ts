@@ -7,8 +7,9 @@ import { killPoint } from "../core/fact.ts";
 import { limits } from "../core/limits.ts";
 import { checkName } from "../core/name.ts";
 import { isoTime } from "../core/time.ts";
-import { defineListener, type AnyListener, type Heard, type ListenerOptions } from "../events/define.ts";
+import { defineListener, type AnyListener, type Heard, type ListenerOptions, type SaidOf } from "../events/define.ts";
 import type { EventInfo } from "../events/event.ts";
+import { where, type Predicate, type Where } from "../events/live/where.ts";
 import { neverBlamed } from "../jobs/settle/settle.ts";
 import type { ListenerContext } from "./listener.ts";
 import { roomsOf } from "../open/rooms.ts";
@@ -21,6 +22,9 @@ export type SinkOptions<On> = Pick<
   "on" | "from" | "attempts" | "backoff" | "losses" | "concurrency" | "queue" | "timeout" | "tenants"
 > & {
   readonly to: SinkTarget;
+  /** Takes only events for which this holds; a list means all of them. What it does not take is skipped, and is no part of the
+   *  outbox. There is no previous event to compare with. */
+  readonly where?: Where<SaidOf<On>> | readonly Where<SaidOf<On>>[];
 };
 
 /** Defines a sink: every matching event goes out at least once, in the order of each key, under a stable id.
@@ -33,7 +37,9 @@ export type SinkOptions<On> = Pick<
  *  ``` */
 export function sink<const On extends Heard | readonly Heard[]>(name: string, options: SinkOptions<On>): AnyListener {
   checkName(name, "sink name");
-  const { to, timeout = "30s", ...rest } = options;
+  // What is no plain object is refused where the rest of it is checked.
+  const { to, timeout = "30s", where: asked, ...rest } = options;
+  const taken = asked === undefined ? {} : { where: takenBy(name, [asked].flat()) };
   const { send, ...usual } = wayTo(name, to);
   const run = async (payload: unknown, context: ListenerContext): Promise<void> => {
     killPoint("sinks.begun");
@@ -43,7 +49,15 @@ export function sink<const On extends Heard | readonly Heard[]>(name: string, op
   };
   const made = defineListener(sinkPrefix + name, { ...usual, ...rest, timeout, ordered: true, run });
   // What goes out is what was said: a schema may make of it what JSON cannot hold.
-  return { ...made, raw: true };
+  return { ...made, ...taken, raw: true };
+}
+
+function takenBy<Payload>(name: string, asked: readonly Where<Payload>[]): Predicate<Payload> {
+  const predicate = where.all(...asked);
+  if (predicate.compares !== true) return predicate;
+  throw invalid(
+    `sink "${name}" takes an event by the one before it (${predicate.describe()}), which only live listeners know: compare within the event`,
+  );
 }
 
 /** How messages get there, and what holds for that way unless the program says otherwise. */

@@ -13,6 +13,7 @@ import { isSchema, fitting } from "../core/standard-schema.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { futureMs, type TimeInput } from "../core/time.ts";
 import { checkPriority } from "../jobs/define.ts";
+import type { Predicate } from "./live/where.ts";
 import { checkPattern, checkTopic } from "./topic.ts";
 
 /** An event with any payload, for lists of definitions. */
@@ -41,6 +42,13 @@ export type PayloadOf<On> = On extends readonly (infer One)[]
   ? PayloadOf<One>
   : On extends Event<infer _Input, infer Output>
     ? Output
+    : unknown;
+
+/** The payload that is published under `On`, as the book keeps it. */
+export type SaidOf<On> = On extends readonly (infer One)[]
+  ? SaidOf<One>
+  : On extends Event<infer Input, infer _Output>
+    ? Input
     : unknown;
 
 /** Where a new listener begins. It matters once, when the book first sees the listener. */
@@ -80,6 +88,8 @@ export type AnyListener = Required<
   readonly timeoutMs: number | null;
   readonly concurrency: number | null;
   readonly allTenants: boolean;
+  /** Which of their events it takes; the others are skipped when they are delivered. */
+  readonly where?: Predicate<never>;
   /** It gets the stored payload, not what a schema returns. */
   readonly raw?: true;
   readonly run: (payload: never, context: never) => unknown;
@@ -108,7 +118,7 @@ export function defineEvent(topic: string, options: EventOptions): AnyEvent {
 export function defineListener(name: string, options: ListenerOptions<unknown, never>): AnyListener {
   checkName(name, "listener name");
   const what = `listener "${name}"`;
-  const live = ofLive.find((key) => key in options);
+  const live = ofLive.find((key) => key in Object(options));
   if (live !== undefined) {
     throw invalid(`"${live}" of ${what} is for those that are live: say live: true, or leave it out`, {
       details: { option: live },

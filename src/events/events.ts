@@ -1,9 +1,10 @@
 // The verbs of events, on the book and in a transaction.
 import { currentCause } from "../core/cause.ts";
 import { invalid } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
-import { refuseUnknown } from "../core/suggest.ts";
-import { sql } from "../storage/sql.ts";
+import { refuseUnknownOfAll } from "../core/suggest.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import type { Engine } from "../jobs/engine.ts";
@@ -27,10 +28,14 @@ export type EventVerbs = {
    *
    *  ```ts
    *  await tx.events.publish(OrderPaid, { orderId: "o-17" }, { key: "o-17" });
-   *  ``` */
-  publish<Input>(event: Event<Input, unknown>, payload: NoInfer<Input>, options?: PublishOptions): Promise<Published>;
-  /** By topic. The payload is checked if the topic's event is in "use". */
-  publish(topic: string, payload: unknown, options?: PublishOptions): Promise<Published>;
+   *  ```
+   *
+   *  The payload of a mere topic is checked if the topic's event is in "use". */
+  publish<Input>(
+    event: Event<Input, unknown> | string,
+    payload: NoInfer<Input>,
+    options?: PublishOptions,
+  ): Promise<Published>;
 };
 
 export type Events = EventVerbs & {
@@ -40,7 +45,8 @@ export type Events = EventVerbs & {
   list(filter?: EventFilter): Promise<EventPage>;
   /** The whole chain that this event belongs to, as a tree from its root. */
   lineage(id: string): Promise<EventTree>;
-  /** Publishes past events again, as new events with their own ids and roots: one by its id, or those of a topic and a time.
+  /** Publishes past events again, as new events with their own ids and roots: one by its id, or those of a topic and a time, of
+   *  which replays are left out. At most 10,000 at a time; `dryRun` counts them.
    *
    *  ```ts
    *  const { count } = await book.events.replay({ topic: "order.*", since: "2026-01-31T09:00:00Z" }, { dryRun: true });
@@ -77,7 +83,10 @@ export function lookUp({ definitions }: Pick<EventsRoom, "definitions">, wanted:
   throw invalid(`two definitions have the topic "${wanted.topic}": publish the one that is in "use"`);
 }
 
-export type ReplayFilter = Pick<EventFilter, "topic" | "since" | "until">;
+export type ReplayFilter = Pick<EventFilter, "topic" | "since" | "until"> & {
+  /** Also events that are replays themselves: then each replay doubles what the next one finds. Default false. */
+  readonly replays?: boolean;
+};
 
 export type ReplayOptions = {
   /** Only this listener hears it; default every listener that is live now. */
@@ -99,10 +108,19 @@ async function replay(
   which: string | ReplayFilter,
   options: ReplayOptions = {},
 ): Promise<Replayed> {
-  refuseUnknown(options, ["listener", "dryRun"], "replay");
-  const found = typeof which === "string" ? [await findEvent(store, tenant, which)] : await find(store, tenant, which);
-  const ids = found.map(({ id }) => id);
-  if (options.dryRun === true) return { count: ids.length, events: [] };
+  refuseUnknownOfAll(options, { fields: ["listener"], flags: ["dryRun"] }, "replay");
+  const isOne = typeof which === "string";
+  if (!isOne) refuseUnknownOfAll(which, { fields: ["topic", "since", "until"], flags: ["replays"] }, "replay");
+  const count = isOne ? 1 : await countThem(store, tenant, which);
+  if (isOne) await findEvent(store, tenant, which);
+  if (options.dryRun === true) return { count, events: [] };
+  if (count > limits.replayEventsMax) {
+    throw invalid(
+      `${count} events would be published again, and at most ${limits.replayEventsMax} are at a time: ask for fewer by "topic", "since" and "until"`,
+      { details: { count, most: limits.replayEventsMax } },
+    );
+  }
+  const ids = isOne ? [which] : await findThem(store, tenant, which);
   const events: Published[] = [];
   for (let from = 0; from < ids.length; from += sliceMax) {
     const slice = ids.slice(from, from + sliceMax);
@@ -113,12 +131,26 @@ async function replay(
 
 const sliceMax = 100;
 
-async function find(store: Store, tenant: string, filter: ReplayFilter): Promise<{ id: string }[]> {
-  refuseUnknown(filter, ["topic", "since", "until"], "replay");
-  const rows = await store.readHeavy<{ id: string; topic: string }>(
-    sql`select id, topic from daybook_event event where ${whichEvents(tenant, filter)} order by seq`,
+function whichToReplay(tenant: string, { replays = false, ...filter }: ReplayFilter): Sql {
+  return sql`${whichEvents(tenant, filter)} ${replays ? sql`` : sql`and replay_of is null`}`;
+}
+
+async function countThem(store: Store, tenant: string, filter: ReplayFilter): Promise<number> {
+  const rows = await store.readHeavy<{ topic: string; n: number }>(
+    sql`select topic, count(*) as n from daybook_event event where ${whichToReplay(tenant, filter)} group by topic`,
   );
-  return rows.filter(({ topic }) => filter.topic === undefined || matchesTopic(filter.topic, topic));
+  return rows.filter(hears(filter)).reduce((sum, { n }) => sum + n, 0);
+}
+
+async function findThem(store: Store, tenant: string, filter: ReplayFilter): Promise<string[]> {
+  const rows = await store.readHeavy<{ id: string; topic: string }>(
+    sql`select id, topic from daybook_event event where ${whichToReplay(tenant, filter)} order by seq`,
+  );
+  return rows.filter(hears(filter)).map(({ id }) => id);
+}
+
+function hears({ topic: pattern }: ReplayFilter): (row: { readonly topic: string }) => boolean {
+  return ({ topic }) => pattern === undefined || matchesTopic(pattern, topic);
 }
 
 async function replaySlice(tx: Tx, ids: readonly string[], listener: string | undefined): Promise<Published[]> {
@@ -130,7 +162,7 @@ async function replaySlice(tx: Tx, ids: readonly string[], listener: string | un
   const made: Published[] = [];
   for (const { topic, payload, priority, key, headers, id } of rows) {
     const again = { topic, payload, priority, key, headers, cause: currentCause(), replayOf: id };
-    made.push(await insertEvent(tx, newEvent(tx, tx.tenant, again, undefined), only));
+    made.push(await insertEvent(tx, newEvent(tx, tx.tenant, again, undefined), { only }));
   }
   return made;
 }

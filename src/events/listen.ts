@@ -1,6 +1,7 @@
 // Listen: one run of a delivery, from its event to the listener's function. Workers run it like any job.
 import { currentCause, withCause } from "../core/cause.ts";
 import { invalid, notFound, type DaybookError } from "../core/error.ts";
+import { advise } from "../core/retry.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
@@ -9,8 +10,9 @@ import { defineJob, type AnyJob } from "../jobs/define.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { catchUp, type CatchUpParams } from "./catch-up.ts";
 import { unfitPayload, validatePayload, type AnyEvent, type AnyListener } from "./define.ts";
-import { toInfo, eventColumns, type EventInfo, type EventRow } from "./event.ts";
+import { toInfo, toLiveEvent, eventColumns, type EventInfo, type EventRow } from "./event.ts";
 import { deliveryName } from "./listener.ts";
+import { ask, type Predicate } from "./live/where.ts";
 import type { DeliveryParams } from "./publish.ts";
 
 /** What a listener's context has besides a job's. */
@@ -47,6 +49,7 @@ async function listen(
   if (row === undefined) throw notFound(`event ${id} is no longer in the book`, { id });
   const definition = listener.raw === true ? undefined : listener.events.find(({ topic }) => topic === row.topic);
   const said: unknown = JSON.parse(row.payload);
+  if (!takes(listener, row, said)) throw advise(new Error("its sink does not take this event"), { skip: true });
   const payload = definition?.schema === undefined ? said : await payloadOf(definition, said);
   const heard = { id, rootId: row.root_event_id, depth: row.chain_depth };
   const chained = { runId, rootRunId: currentCause()?.rootRunId ?? runId, event: heard };
@@ -54,6 +57,11 @@ async function listen(
   given.event = toInfo(row);
   const handler = listener.run as (payload: unknown, context: unknown) => unknown;
   return withCause(chained, () => handler(payload, given));
+}
+
+/** Asked when the event is delivered and not when it is published, because whoever publishes it may not know the predicate. */
+function takes({ where }: AnyListener, row: EventRow, said: unknown): boolean {
+  return where === undefined || ask(where as Predicate, said, { event: toLiveEvent(row), previous: null });
 }
 
 function notByHand(listener: string): DaybookError {

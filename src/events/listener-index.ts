@@ -45,9 +45,9 @@ export async function listenersOf(tx: Tx, tenant: string, topic: string): Promis
 async function join(tx: Tx, tenant: string, listeners: readonly ListenerRow[]): Promise<ListenerRow[]> {
   for (const { seq, queue } of listeners.toSorted((a, b) => a.seq - b.seq)) {
     await laneOf(tx, tenant, queue);
-    await tx.run(sql`insert into daybook_listener (tenant_id, name, topics, queue, ordered, attempts, backoff, timeout_ms, losses,
+    await tx.run(sql`insert into daybook_listener (tenant_id, name, topics, predicate, queue, ordered, attempts, backoff, timeout_ms, losses,
         concurrency, starts_from, starts_at, starts_seq, state, heard_seq, for_all, registered_at, updated_at)
-      select ${tenant}, name, topics, queue, ordered, attempts, backoff, timeout_ms, losses,
+      select ${tenant}, name, topics, predicate, queue, ordered, attempts, backoff, timeout_ms, losses,
         concurrency, starts_from, starts_at, starts_seq, 'live', 0, 1, ${tx.now}, ${tx.now}
       from daybook_listener where seq = ${seq} on conflict do nothing`);
   }

@@ -14,6 +14,8 @@ export type ListenerRow = {
   name: string;
   /** JSON: the patterns it hears. */
   topics: string;
+  /** Which of their events it takes, in words; null when it takes all. */
+  predicate: string | null;
   queue: string;
   ordered: number;
   attempts: number;
@@ -96,10 +98,11 @@ export async function lastSeq(tx: Tx, tenant: string): Promise<number> {
 }
 
 /** The listener with this name, unless it was removed. */
-export async function findListener(tx: Tx, name: string): Promise<ListenerRow> {
-  const row = await tx.get<ListenerRow>(sql`select * from daybook_listener
-    where tenant_id = ${tx.tenant} and name = ${name} and state <> 'removed'`);
-  if (row !== undefined) return row;
+export async function findListener(tx: Tx, name: string, { removed = false } = {}): Promise<ListenerRow> {
+  const row = await tx.get<ListenerRow>(
+    sql`select * from daybook_listener where tenant_id = ${tx.tenant} and name = ${name}`,
+  );
+  if (row !== undefined && (removed || row.state !== "removed")) return row;
   throw noListener(name);
 }
 

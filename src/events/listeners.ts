@@ -17,15 +17,19 @@ import {
   closeListeners,
   findListener,
   lastSeq,
+  newTenants,
   stampListeners,
   noListener,
   findLive,
 } from "./listener.ts";
+import { catchUpKind } from "./event.ts";
 import { positionOf } from "./register.ts";
 
 export type ListenerRecord = {
   readonly name: string;
   readonly topics: readonly string[];
+  /** Which events of its topics a sink takes, in words; null when it takes all of them, and for other listeners. */
+  readonly where: string | null;
   /** `catching_up` while it gets deliveries of past events. */
   readonly state: "live" | "catching_up";
   readonly ordered: boolean;
@@ -59,10 +63,12 @@ export type Listeners = {
   resume(name: string): Promise<void>;
   /** Delivers everything from a position on once more. */
   rewind(name: string, to: Exclude<StartFrom, "now">): Promise<void>;
-  /** Cancels the deliveries that wait before a position (default all of them). Dead letters stay. */
+  /** Cancels the deliveries that wait before a position (default all of them), also those of a listener that was removed. Dead
+   *  letters stay. */
   skip(name: string, to?: SkipTo): Promise<{ readonly skipped: number }>;
-  /** Ends it: it collects nothing more until a program registers it again. */
-  remove(name: string, options?: RemoveOptions): Promise<void>;
+  /** Ends it: it collects nothing more until a program registers it again, and its deliveries that wait are cancelled. Dead letters
+   *  stay. */
+  remove(name: string, options?: RemoveOptions): Promise<Removed>;
 };
 
 export function listenerVerbs(engine: Engine, tenant: string): Listeners {
@@ -82,7 +88,7 @@ export function listenerVerbs(engine: Engine, tenant: string): Listeners {
     resume: (name) => write(async (tx) => resumeName(tx, await named(tx, name))),
     rewind: (name, to) => write((tx) => rewindListener(tx, name, to)),
     skip: (name, to) => skipListener(engine, tenant, name, to),
-    remove: (name, options) => write((tx) => removeListener(tx, name, options)),
+    remove: (name, options) => removeListener(engine, tenant, name, options),
   };
 }
 
@@ -98,7 +104,8 @@ type Row = Omit<ListenerRecord, "topics" | "ordered" | "forAllTenants" | "hosted
 };
 
 async function readListeners(store: Store, tenant: string): Promise<ListenerRecord[]> {
-  const rows = await store.readHeavy<Row>(sql`select listener.name, listener.topics, listener.state, listener.ordered,
+  const rows =
+    await store.readHeavy<Row>(sql`select listener.name, listener.topics, listener.predicate as "where", listener.state, listener.ordered,
       listener.attempts, listener.queue, listener.starts_from as "startedFrom", listener.registered_at as "registeredAt",
       listener.for_all as "forAllTenants", paused.paused_at as "pausedAt", paused.note, listener.heard_seq as "heardSeq",
       listener.starts_at as "startsAt",
@@ -177,11 +184,15 @@ export async function skipListener(
 ): Promise<{ skipped: number }> {
   const { store } = engine;
   const bound = await store.write((tx) => boundOf(tx, name, to), { tenant });
-  let skipped = 0;
+  return { skipped: await cancelWaiting(engine, tenant, name, bound) };
+}
+
+async function cancelWaiting(engine: Engine, tenant: string, name: string, bound: Bound): Promise<number> {
+  let cancelled = 0;
   for (let after = 0; ;) {
-    const slice = await store.write((tx) => skipSlice(tx, engine, { name, after, bound }), { tenant });
-    skipped += slice.cancelled;
-    if (slice.last === undefined) return { skipped };
+    const slice = await engine.store.write((tx) => skipSlice(tx, engine, { name, after, bound }), { tenant });
+    cancelled += slice.cancelled;
+    if (slice.last === undefined) return cancelled;
     after = slice.last;
   }
 }
@@ -192,7 +203,7 @@ async function boundOf(tx: Tx, name: string, to: SkipTo): Promise<Bound> {
   await closeListeners(tx);
   const last = await lastSeq(tx, tx.tenant);
   if (to === "now") {
-    const { seq } = await findListener(tx, name);
+    const { seq } = await findListener(tx, name, { removed: true });
     // Events that it has not reached yet are skipped too.
     const wentLive = await tx.run(sql`update daybook_listener set state = 'live', heard_seq = ${last}, heard_to = null
       where seq = ${seq} and state = 'catching_up'`);
@@ -237,14 +248,51 @@ export type RemoveOptions = {
   readonly tenants?: "all";
 };
 
-/** Ends a listener. Its waiting deliveries stay, and so does its name in the history. */
-export async function removeListener(tx: Tx, name: string, options: RemoveOptions = {}): Promise<void> {
+export type Removed = {
+  /** How many deliveries waited, and were cancelled. */
+  readonly cancelled: number;
+};
+
+/** Ends a listener; its name stays in the history. Nobody would run what waits for it, and it would keep its events in the book. */
+async function removeListener(
+  engine: Engine,
+  tenant: string,
+  name: string,
+  options: RemoveOptions = {},
+): Promise<Removed> {
   refuseUnknown(options, ["tenants"], "listeners.remove");
   const isAll = isForAll(options.tenants, "listeners.remove");
+  const ended = await engine.store.write((tx) => endListener(tx, name, isAll), { tenant });
+  let cancelled = 0;
+  for (const { of, seq, last } of ended) {
+    await engine.store.write((tx) => cancelCatchUp(tx, engine, seq), { tenant: of });
+    cancelled += await cancelWaiting(engine, of, name, { seq: last, at: null });
+  }
+  return { cancelled };
+}
+
+/** One tenant's listener, and the last event that it could have a delivery of. */
+type EndedListener = { readonly of: string; readonly seq: number; readonly last: number };
+
+async function endListener(tx: Tx, name: string, isAll: boolean): Promise<EndedListener[]> {
   await closeListeners(tx);
   const row = await findListener(tx, name);
   const theirs = isAll ? sql`or (for_all = 1 and name = ${name} and state <> 'removed')` : sql``;
-  await tx.run(sql`update daybook_listener set state = 'removed', removed_at = ${tx.now}, heard_to = null, updated_at = ${tx.now}
-    where seq = ${row.seq} ${theirs}`);
+  const rows = await tx.all<{ of: string; seq: number }>(sql`update daybook_listener
+    set state = 'removed', removed_at = ${tx.now}, heard_to = null, updated_at = ${tx.now}
+    where seq = ${row.seq} ${theirs} returning tenant_id as "of", seq`);
   await stampListeners(tx);
+  const ended: EndedListener[] = [];
+  for (const each of rows) if (each.of !== newTenants) ended.push({ ...each, last: await lastSeq(tx, each.of) });
+  return ended.toSorted((a, b) => a.seq - b.seq);
+}
+
+// A program may have registered the listener again by now, and that one needs its job.
+async function cancelCatchUp(tx: Tx, ports: Ports, seq: number): Promise<void> {
+  const job = await tx.get<{
+    id: string;
+  }>(sql`select job.id from daybook_line line join daybook_job job on job.seq = line.seq
+    join daybook_listener listener on listener.seq = line.kind_seq
+    where line.kind = ${catchUpKind} and line.kind_seq = ${seq} and line.kind is not null and listener.state = 'removed'`);
+  if (job !== undefined) await cancelUnstarted(tx, ports, job.id);
 }

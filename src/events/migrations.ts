@@ -50,6 +50,7 @@ export const eventMigrations: readonly Migration[] = [
         tenant_id text not null,
         name text not null,
         topics text not null,
+        predicate text,
         queue text not null,
         ordered ${integer} not null check (ordered in (0, 1)),
         attempts ${integer} not null check (attempts >= 1),

@@ -4,7 +4,7 @@
 // a listener costs nothing. It is stored for durable listeners; if only live ones hear it, they hear it in the process where it
 // happened, like an emitted event.
 import { heardOf, type Cause } from "../core/cause.ts";
-import { DaybookError } from "../core/error.ts";
+import { DaybookError, conflict } from "../core/error.ts";
 import { killPoint } from "../core/fact.ts";
 import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
@@ -65,13 +65,19 @@ export function newEvent(tx: Tx, tenant: string, prepared: PreparedEvent, parent
   };
 }
 
-/** Delivers to `only` if given; by default to every live listener of its topic. */
-export async function insertEvent(tx: Tx, row: NewEvent, only?: readonly ListenerRow[]): Promise<Published> {
+export type Inserting = {
+  /** The listeners it is delivered to; by default every live listener of its topic. */
+  readonly only?: readonly ListenerRow[] | undefined;
+  /** No two transactions can publish events of this key at the same time, so none has to hold it. */
+  readonly inOrder?: boolean | undefined;
+};
+
+export async function insertEvent(tx: Tx, row: NewEvent, { only, inOrder }: Inserting = {}): Promise<Published> {
   // This comes first. It keeps new listeners out until the commit, so the event gets its number after every listener's start.
   const live = await listenersOf(tx, row.tenant_id, row.topic);
   const listeners = only ?? live;
   // A publisher holds its key until it commits, so the events of a key are numbered in the order of their commits.
-  if (row.key !== null) await lockNames(tx, [`${row.tenant_id}\nevent key\n${row.key}`]);
+  if (row.key !== null && inOrder !== true) await lockNames(tx, [`${row.tenant_id}\nevent key\n${row.key}`]);
   for (let tries = 0; tries < conflictTriesMax; tries++) {
     const seq = await insertRow(tx, row, listeners.length);
     if (seq !== undefined) {
@@ -117,11 +123,18 @@ async function insertRow(tx: Tx, row: NewEvent, deliveries: number): Promise<num
   return made?.seq;
 }
 
-/** The event that has the id or the dedupe key; undefined when the key has become free. */
+/** The event that has the id or the dedupe key. An id stands for one event, so another one that claims it is refused; undefined when the key has become free. */
 async function existing(tx: Tx, row: NewEvent): Promise<Omit<Published, "created"> | undefined> {
   const found = sql`select id, topic, deliveries from daybook_event where tenant_id = ${row.tenant_id}`;
   const same = await tx.get<Omit<Published, "created">>(sql`${found} and id = ${row.id}`);
-  if (same !== undefined) return same;
+  if (same !== undefined) {
+    // The payload is canonical JSON, so the same value has the same text.
+    const alike = await tx.get(sql`select 1 as alike from daybook_event
+      where tenant_id = ${row.tenant_id} and id = ${row.id} and topic = ${row.topic} and payload = ${row.payload}`);
+    if (alike !== undefined) return same;
+    const what = same.topic === row.topic ? "another payload" : `the topic "${same.topic}"`;
+    throw conflict(`event ${row.id} is in the book with ${what}: use a new id for a new event`, { id: row.id });
+  }
   const freed = await tx.run(sql`update daybook_event set dedupe_key = null, dedupe_until = null
     where tenant_id = ${row.tenant_id} and dedupe_key = ${row.dedupe_key} and dedupe_until <= ${tx.now}`);
   return freed > 0 ? undefined : tx.get(sql`${found} and dedupe_key = ${row.dedupe_key}`);
@@ -218,19 +231,27 @@ export async function tellJobEnded(tx: Tx, ended: JobEnded, row: JobRow): Promis
   const runId = run?.id ?? row.run_id;
   const ids = { runId: runId ?? "", rootRunId: row.root_run_id ?? runId ?? "", parentRunId: row.cause_run_id };
   const cause = { ...ids, ...heardOf(row) };
-  await tell(tx, row.tenant_id, { topic: `job.${status}`, payload, cause });
+  // A retry begins once the end of the one before it is committed, so no other transaction can tell of this chain now.
+  const fact = { topic: `job.${status}`, payload, key: () => firstOfChain(tx, row), inOrder: true, cause };
+  await tell(tx, row.tenant_id, fact);
+}
+
+/** The id of the first job of its chain. */
+async function firstOfChain(tx: Tx, { id, chain_seq: first }: JobRow): Promise<string> {
+  if (first === null) return id;
+  return (await tx.get<{ id: string }>(sql`select id from daybook_job where seq = ${first}`))?.id ?? id;
 }
 
 type Fact = {
   readonly topic: string;
   readonly payload: unknown;
-  /** Facts of one key are heard in order, by listeners that ask for it. */
-  readonly key?: string | null;
+  /** Facts of one key are heard in order, by listeners that ask for it. A function is asked only if the fact has a listener. */
+  readonly key?: string | (() => Promise<string>);
   readonly cause?: Cause | undefined;
-};
+} & Pick<Inserting, "inOrder">;
 
 /** Publishes a fact in one tenant, if it has a listener to it. */
-export async function tell(tx: Tx, tenant: string, { topic, payload, key = null, cause }: Fact): Promise<void> {
+export async function tell(tx: Tx, tenant: string, { topic, payload, key, inOrder, cause }: Fact): Promise<void> {
   const isStored = (await listenersOf(tx, tenant, topic)).length > 0;
   const live = localFeed(tx).facts;
   if (!isStored && live?.wants(tenant, topic) !== true) return;
@@ -244,8 +265,9 @@ export async function tell(tx: Tx, tenant: string, { topic, payload, key = null,
     return;
   }
   const by = cause === undefined || cause.runId === "" ? undefined : cause;
-  const fact = { topic, payload: toJson(payload, { what: "payload" }), key, cause: by };
-  await insertEvent(tx, newEvent(tx, tenant, fact, parent));
+  const keyed = typeof key === "function" ? await key() : (key ?? null);
+  const fact = { topic, payload: toJson(payload, { what: "payload" }), key: keyed, cause: by };
+  await insertEvent(tx, newEvent(tx, tenant, fact, parent), { inOrder });
 }
 
 /** Publishes an event for another room, whether or not it has a listener. It has no cause. Returns its id. */

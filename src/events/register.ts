@@ -130,6 +130,7 @@ export async function positionOf(tx: Tx, from: Exclude<StartFrom, string>, what:
 function settingsOf(listener: AnyListener) {
   return {
     topics: JSON.stringify(listener.topics),
+    predicate: listener.where?.describe() ?? null,
     queue: listener.queue,
     ordered: listener.ordered ? 1 : 0,
     attempts: listener.attempts,

@@ -111,10 +111,13 @@ function schemaText(schema: unknown): string | null {
 }
 
 // Names that this process begins or ceases to run while its workers work: those of apps, which come and go.
-const listening = rememberFor((_definitions: Engine["definitions"]) => new Set<() => Promise<void>>());
+const listening = rememberFor((_definitions: Engine["definitions"]) => new Set<Hosting>());
+
+/** It is told the names that are run here no more. */
+type Hosting = (ceased: readonly string[]) => Promise<void>;
 
 /** Calls back when the names have changed, until the function that it returns is called. */
-export function onHosting({ definitions }: Pick<Engine, "definitions">, hear: () => Promise<void>): () => void {
+export function onHosting({ definitions }: Pick<Engine, "definitions">, hear: Hosting): () => void {
   listening(definitions).add(hear);
   return () => listening(definitions).delete(hear);
 }
@@ -126,22 +129,22 @@ export async function hostJobs(engine: Engine, jobs: readonly AnyJob[]): Promise
   for (const each of jobs) engine.definitions.set(each.name, each);
   if (jobs.length === 0) return;
   await writeDefinitions(engine, jobs);
-  await tellAll(engine);
+  await tellAll(engine, []);
 }
 
-/** They are claimed no more. What runs goes on to its end; what waits waits for another process, and says so. */
+/** They are claimed no more. What runs is asked to end, and is made again; what waits waits for another process, and says so. */
 export async function ceaseToHost(engine: Engine, names: readonly string[]): Promise<void> {
   if (names.length === 0) return;
   for (const name of names) engine.definitions.delete(name);
-  await tellAll(engine);
+  await tellAll(engine, names);
   const { seq } = engine.session();
   await engine.store.write((tx) =>
     tx.run(sql`delete from daybook_session_host where session_seq = ${seq} and name ${anyOf("text", names)}`),
   );
 }
 
-async function tellAll({ definitions }: Pick<Engine, "definitions">): Promise<void> {
-  for (const hear of listening(definitions)) await hear();
+async function tellAll({ definitions }: Pick<Engine, "definitions">, ceased: readonly string[]): Promise<void> {
+  for (const hear of listening(definitions)) await hear(ceased);
 }
 
 /** A process that hosts definitions writes their settings to the book, if they are new or have changed. The last process that begins

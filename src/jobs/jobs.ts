@@ -28,26 +28,21 @@ type Making = {
    *
    *  ```ts
    *  await tx.jobs.enqueue(sendReceipt, { orderId: "o-17" }, { key: "receipt:o-17" });
-   *  ``` */
+   *  ```
+   *
+   *  Programs that do not have the definition give its name, and any params: the job gets the settings that whoever hosts it
+   *  wrote to the book. Should nobody have done so yet, it gets the defaults, and `warning` says so. */
   enqueue<Input, Result>(
-    definition: Job<Input, Result>,
+    definition: Job<Input, Result> | string,
     ...given: Given<NoInfer<Input>, EnqueueOptions>
-  ): Promise<AwaitableJob<Result>>;
-  /** By name, for programs that do not have the definition: the job gets the settings that whoever hosts it wrote to the
-   *  book. Should nobody have done so yet, it gets the defaults, and `warning` says so. */
-  enqueue(name: string, params?: unknown, options?: EnqueueOptions): Promise<AwaitableJob>;
+  ): Promise<AwaitableJob<NoInfer<Result>>>;
   /** Many jobs of one kind in one transaction. Options that are a function are asked for each of them:
    *  `(params, index) => ({ key: params.orderId })`. */
   enqueueMany<Input, Result>(
-    definition: Job<Input, Result>,
+    definition: Job<Input, Result> | string,
     params: readonly NoInfer<Input>[],
     options?: EnqueueOptions | ((params: NoInfer<Input>, index: number) => EnqueueOptions),
-  ): Promise<AwaitableJob<Result>[]>;
-  enqueueMany(
-    name: string,
-    params: readonly unknown[],
-    options?: EnqueueOptions | ((params: unknown, index: number) => EnqueueOptions),
-  ): Promise<AwaitableJob[]>;
+  ): Promise<AwaitableJob<NoInfer<Result>>[]>;
 };
 
 export type Jobs = JobVerbs & ReturnType<typeof jobReads>;
@@ -60,8 +55,7 @@ type Awaiting = {
    *  await book.startWorker();
    *  const orderId = await book.jobs.result(made, { timeout: "30s" });
    *  ``` */
-  result<Result>(job: Enqueued<Result>, options?: AwaitOptions): Promise<Result>;
-  result(id: string, options?: AwaitOptions): Promise<unknown>;
+  result<Result>(job: Enqueued<Result> | string, options?: AwaitOptions): Promise<NoInfer<Result>>;
 };
 
 /** How a verb reaches a transaction: the caller's own, or one that it begins. `shared` units may be grouped. */
@@ -149,7 +143,7 @@ export function jobVerbs(
 export function jobReads(engine: Engine, tenant: string, seenBy: string | null = null) {
   const { store } = engine;
   const awaiting: Awaiting = {
-    result: (job: string | Enqueued, options?: AwaitOptions) => awaitResult(store, tenant, job, options),
+    result: (job, options) => awaitResult(store, tenant, job, options),
   };
   return {
     ...awaiting,

@@ -7,7 +7,7 @@ import type { Tx } from "../storage/store.ts";
 import { passOn } from "./wait/park.ts";
 import { jobNow, type JobRow } from "./job.ts";
 import type { Prepared } from "./define.ts";
-import { restand, tie } from "./state.ts";
+import { restand, takeBack, tie } from "./state.ts";
 import type { NewJob } from "./enqueue.ts";
 
 import { anyOf } from "../storage/word.ts";
@@ -77,8 +77,7 @@ export async function takeKey(tx: Tx, row: NewJob, seq: number): Promise<boolean
   const taken = await tx.run(sql`insert into daybook_job_key (tenant_id, name, key, job_seq, until_at)
     values (${row.tenant_id}, ${row.name}, ${row.key ?? ""}, ${seq}, ${row.key_until ?? null}) on conflict do nothing`);
   if (taken === 1) return true;
-  await tx.run(sql`delete from daybook_line where seq = ${seq}`);
-  await tx.run(sql`delete from daybook_job where seq = ${seq}`);
+  await takeBack(tx, seq);
   return false;
 }
 

@@ -51,11 +51,20 @@ export type Announce = {
   wantsJobs(tx: Tx): Awaitable<boolean>;
   jobEnded(tx: Tx, ended: JobEnded, row: JobRow): Awaitable<void>;
   /** Something else happened, in another room; events publish it if someone of the tenant listens. */
-  tell(tx: Tx, tenant: string, fact: { readonly topic: string; readonly payload: unknown }): Awaitable<void>;
+  tell(tx: Tx, tenant: string, fact: Told): Awaitable<void>;
   /** Events are a room beside the others that say something: what is given is checked before any transaction begins … */
   prepareEvent(event: unknown, payload: unknown, options: { readonly priority?: number }): Promise<ToSay>;
   /** … and said in one. Returns the event's id. */
   say(tx: Tx, tenant: string, said: ToSay, headers: Readonly<Record<string, string>>): Promise<string>;
+};
+
+/** What happened, and what it happened to: facts of one key are heard in order. */
+export type Told = {
+  readonly topic: string;
+  readonly payload: unknown;
+  readonly key: string;
+  /** The caller has locked what it happened to, so no other transaction tells of it at the same time. */
+  readonly inOrder: true;
 };
 
 /** What is to be said, checked. The payload is JSON. */

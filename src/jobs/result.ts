@@ -35,19 +35,19 @@ export function awaitable<Result>(store: Store, tenant: string, made: Enqueued):
   return Object.defineProperty(made, "result", { value: result }) as AwaitableJob<Result>;
 }
 
-export async function awaitResult(
+export async function awaitResult<Result>(
   store: Store,
   tenant: string,
-  job: string | Pick<Enqueued, "id">,
+  job: string | Enqueued<Result>,
   options: AwaitOptions = {},
-): Promise<unknown> {
+): Promise<NoInfer<Result>> {
   refuseInsideUnit("result", store, "wait after it, because the job begins only then");
   const id = typeof job === "string" ? job : job?.id;
   if (typeof id !== "string") throw invalid(`${quote(job)} is not a job: give its id, or what enqueue returned`);
   const what = `job ${id}`;
   return awaitEnd(store, what, awaitMs(options, "result"), async (waited) => {
     const last = await lastOfChain(store, tenant, id);
-    if (last.finished_at !== null) return { ended: resultOf(last) };
+    if (last.finished_at !== null) return { ended: resultOf(last) as Result };
     await refuseToBlock(store, { tenant, what, which: sql`job.seq = ${last.seq}` });
     if (waited !== undefined) throw tookTooLong(id, last, waited);
     // What ended before the mark was made is looked at again: its retry may be open.

@@ -1,7 +1,7 @@
 // The one file that moves jobs between their states. An open job is a row of the line; each move says from which state,
 // so that of two that try only one succeeds.
 //
-//   insert ──► waiting ◄──► queued ──► running ──► (run)        insertLines, park, queue, take, endRuns
+//   insert ──► waiting ◄──► queued ──► running ──► (run)        insertJobs (enqueue.ts), park, queue, take, endRuns
 //                 └───────────┴──────► cancelled, skipped       cancelInLine, skipInLine
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
@@ -113,6 +113,12 @@ export async function restand(tx: Tx, seq: number, to: Standing): Promise<boolea
       waits_for = ${to.waitsFor}, waits_key = ${to.waitsKey ?? null}, available_at = ${to.availableAt}
     where seq = ${seq} and started_at is null`);
   return changed === 1;
+}
+
+/** Removes a job that this transaction has inserted, as if it had never been. */
+export async function takeBack(tx: Tx, seq: number): Promise<void> {
+  await tx.run(sql`delete from daybook_line where seq = ${seq}`);
+  await tx.run(sql`delete from daybook_job where seq = ${seq}`);
 }
 
 /** Says whether the end of a job concerns this as well. */

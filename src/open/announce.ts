@@ -29,7 +29,8 @@ export async function tellSessionLost(tx: Tx, { id, host, pid, last_heartbeat_at
   await tellAll(tx, { topic: "session.lost", payload: { id, host, pid, lastHeartbeatAt: at } });
 }
 
-/** A change of a record is told in its own commit, to the listeners of the type. A document that would leave no room for
+/** A change of a record is told in its own commit, to the listeners of the type; the commits of a tenant come one after another, so
+ *  its changes are heard in order by its type and key. A document that would leave no room for
  *  anything else is not in the event: a listener reads it as of the commit. */
 export const recordHooks: RecordHooks = {
   hears: (tx, type) =>
@@ -40,12 +41,12 @@ export const recordHooks: RecordHooks = {
   async onFact(tx, { type: topic, record: { tenant, value, ...change } }, cause) {
     const fits = Buffer.byteLength(JSON.stringify(value)) <= limits.jsonBytesMax / 2;
     const payload = fits ? { ...change, value } : change;
-    await tell(tx, tenant, { topic, payload, cause });
+    await tell(tx, tenant, { topic, payload, key: `${change.type}:${change.key}`, inOrder: true, cause });
   },
 };
 
-/** What happens to a call is an event, if a listener wants it. */
+/** What happens to a call, and one thing after the other, is an event, if a listener wants it. */
 export const announceCalls: CallAnnounce = {
   hears: wantsAny,
-  onFact: (tx, { tenant, topic, payload }) => tell(tx, tenant, { topic, payload, key: payload.id }),
+  onFact: (tx, { tenant, topic, payload }) => tell(tx, tenant, { topic, payload, key: payload.id, inOrder: true }),
 };

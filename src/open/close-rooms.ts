@@ -35,7 +35,8 @@ async function endAll(rooms: Rooms): Promise<void> {
   const { workers, store, ticker, live, apps } = rooms;
   rooms.stopMending();
   await ticker?.stop();
-  await Promise.all([...workers].map((worker) => worker.stop()));
+  // Live handlers are told at once: they do not wait for the jobs, which may take their whole grace.
+  await Promise.all([live?.bus.quiet(), ...[...workers].map((worker) => worker.stop())]);
   await apps?.here.close();
   await live?.close();
   // Not before: a handler that waits for another job ends by its signal, which counts no attempt.

@@ -138,8 +138,9 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
       contextFor: jobContexts(store),
     };
     const scheduled = createScheduleWriter(jobs, tenant, schedules);
-    if (attachment !== undefined && options.worker !== false) {
-      await scheduled.writeAll();
+    if (attachment !== undefined) {
+      if (options.worker !== false) await scheduled.writeAll();
+      // Also where nothing runs: whoever lists a listener wants it to hear what is published from now on.
       await registerListeners(store, tenant, listeners);
     }
     const worker = attachment === undefined ? false : (options.worker ?? {});

@@ -12,6 +12,8 @@ export type Fire = {
   /** How many missed slots before it are not made up for. */
   readonly missed: number;
   readonly lateMs: number;
+  /** Slots before it are caught up in the same look, so it comes after them. */
+  readonly behindMissed: boolean;
 };
 
 /** Slots that are not fired: one, or a span of them. */
@@ -45,7 +47,8 @@ export function decide(row: ScheduleRow, timing: Timing, now: number): Plan {
   // Skipped slots all lie before the first fire, which carries their number.
   const fire = (slot: Slot, kind: DecisionKind): void => {
     const missed = fires.length > 0 ? 0 : skips.reduce((sum, each) => sum + each.slots, 0);
-    fires.push({ slot, kind, missed, lateMs: until - slot.at });
+    const behindMissed = fires[0]?.kind === "caught_up";
+    fires.push({ slot, kind, missed, lateMs: until - slot.at, behindMissed });
   };
 
   const missed = timing.span(row.cursor_at, onTimeFrom, limits.missedSlotsMax);

@@ -88,7 +88,7 @@ async function fireSlots(
   const decisions: DecisionRow[] = [];
   const jobs: NewJob[] = [];
   for (const slot of slots) {
-    const fire: Fire = { slot, kind, missed: 0, lateMs: tx.now - slot.at };
+    const fire: Fire = { slot, kind, missed: 0, lateMs: tx.now - slot.at, behindMissed: false };
     const fired = await fireSlot(tx, ports, row, { fire, target, jobs });
     const local = slot.local === "" ? null : slot.local;
     decisions.push(decisionRow(tx, row, { slot_at: slot.at, kind, local, ...fired }));

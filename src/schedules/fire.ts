@@ -68,9 +68,11 @@ async function tellSkipped(tx: Tx, { announce }: Ports, rows: ScheduleRow[], dec
   for (const decision of decisions) {
     if ((decision.job_id ?? decision.event_id) !== null) continue;
     const { slot_at: at, until_at: until, slots, kind, note, schedule_seq: seq } = decision;
-    const schedule = rows.find((row) => row.seq === seq)?.name ?? null;
+    const schedule = rows.find((row) => row.seq === seq)?.name;
+    if (schedule === undefined) continue;
     const payload = { schedule, at, until, slots, kind, note };
-    await announce?.tell(tx, decision.tenant_id, { topic: "schedule.skipped", payload });
+    const fact = { topic: "schedule.skipped", payload, key: schedule, inOrder: true } as const;
+    await announce?.tell(tx, decision.tenant_id, fact);
   }
 }
 
@@ -109,10 +111,10 @@ async function fireAll(
   return null;
 }
 
-// Slots that are caught up are made at the same moment, and with "skip" each would make the next one be skipped. A schedule that
-// asked for all of them wants each, so they run one after another.
-function inLine({ overlap }: ScheduleRow, { kind }: Fire): boolean {
-  return overlap === "skip" && kind === "caught_up";
+// Slots that are caught up are made at the same moment, with those that are due just now, and with "skip" each would make the next
+// one be skipped. A schedule that asked for all of them wants each, so they run one after another.
+function inLine({ overlap }: ScheduleRow, { kind, behindMissed }: Fire): boolean {
+  return overlap === "skip" && (kind === "caught_up" || behindMissed);
 }
 
 type Fired = Pick<DecisionRow, "job_id" | "event_id">;

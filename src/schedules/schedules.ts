@@ -18,7 +18,14 @@ import { readTemplateIn, aroundOf } from "./target.ts";
 import { slotAt } from "./timing/slot.ts";
 import { restoreTiming, type TimingInput, type TimingOptions, type Timing } from "./timing/timing.ts";
 import { zoneOf } from "./timing/zone.ts";
-import { pauseSchedule, removeSchedule, resumeSchedule, createSchedule, editSchedule } from "./write-schedule.ts";
+import {
+  pauseSchedule,
+  removeSchedule,
+  renameSchedule,
+  resumeSchedule,
+  createSchedule,
+  editSchedule,
+} from "./write-schedule.ts";
 
 export type Made = ScheduleRecord & {
   /** Set when no program has hosted the job yet: the schedule fires, and its jobs wait for a program that lists the job. Also set
@@ -38,6 +45,9 @@ export type ScheduleVerbs = {
   pause(name: string, note?: string): Promise<void>;
   resume(name: string): Promise<void>;
   remove(name: string): Promise<void>;
+  /** Gives a schedule another name. It stays the same schedule: its decisions, its cursor and its jobs are kept, so no slot is lost
+   *  or fired twice. Runs keep the name under which they ran. */
+  rename(name: string, to: string): Promise<Made>;
   /** Fires once, now. */
   trigger(name: string): Promise<Triggered>;
   /** Fires the slots of a stretch of the past that were not fired. */
@@ -92,6 +102,10 @@ export function scheduleVerbs(
     pause: (name, note) => within((tx) => pauseSchedule(tx, name, note ?? null)),
     resume: (name) => within((tx) => resumeSchedule(tx, name)),
     remove: (name) => within((tx) => removeSchedule(tx, name)),
+    async rename(name, to) {
+      const row = await within((tx) => renameSchedule(tx, name, to));
+      return { ...toSchedule(row), warning: row.source === "code" ? inCode(name, to) : null };
+    },
     trigger: (name) => within((tx) => triggerSchedule(tx, engine, name)),
     async backfill(name, from, to, options = {}) {
       refuseUnknown(options, ["dryRun"], "backfill");
@@ -99,6 +113,10 @@ export function scheduleVerbs(
       return within((tx) => backfillSchedule(tx, engine, { name, ...stretch }));
     },
   };
+}
+
+function inCode(name: string, to: string): string {
+  return `it is defined in code: a program that still calls it "${name}" makes another one when it opens the book, so call it "${to}" there first`;
 }
 
 // A caller at run time acts for one tenant, and has no say over the others.

@@ -26,17 +26,20 @@ export function isAhead(ofMs: number): Sql {
       and decision.schedule_seq = daybook_schedule.seq order by slot_at desc limit 1) > ${ofMs})`;
 }
 
-/** Steps back the schedules whose cursor is ahead, if the clock is to be believed. */
-export async function stepBackAll(store: Store, { aheadMs = limits.clockAheadMs }: Which = {}): Promise<void> {
+/** Steps back the schedules whose cursor is ahead, if the clock is to be believed. False when it is not, or when another transaction
+ *  held one of them: look again. */
+export async function stepBackAll(store: Store, { aheadMs = limits.clockAheadMs }: Which = {}): Promise<boolean> {
   const now = store.time.settled(limits.clockAheadMs);
-  if (now === null) return;
+  if (now === null) return false;
   const ahead = await store.read<{ seq: number }>(sql`select seq from daybook_schedule
     where ${isAhead(now + aheadMs)} and removed_at is null order by seq`);
   const rightSince = store.time.rightSince();
-  for (const { seq } of ahead) await store.write((tx) => stepBack(tx, seq, { aheadMs, rightSince }));
+  let done = true;
+  for (const { seq } of ahead) done = (await store.write((tx) => stepBack(tx, seq, { aheadMs, rightSince }))) && done;
+  return done;
 }
 
-/** Steps back one schedule whose cursor is ahead; false when it is not. */
+/** Steps back one schedule whose cursor is ahead; false when it is not, or another transaction holds it. */
 export async function stepBack(
   tx: Tx,
   seq: number,

@@ -16,20 +16,19 @@ import type { ScheduleRow } from "./schedule.ts";
 
 export type TargetOptions<Input = unknown> = Pick<EnqueueOptions, "queue" | "priority" | "tags"> &
   (
-    | (NoEvent & { readonly job: Job<Input>; readonly template?: undefined } & Needed<"params", Input>)
-    | (NoEvent & { readonly job: string; readonly template?: undefined; readonly params?: unknown })
-    | (NoEvent & { readonly template: string; readonly job?: undefined; readonly params?: unknown })
-    | (NoJob & { readonly event: SaidEvent<Input> } & Needed<"payload", Input>)
-    | (NoJob & { readonly event: string; readonly payload?: unknown })
+    | (NoEvent & { readonly job: Job<Input> | string; readonly template?: undefined } & Needed<"params", Input>)
+    // Without a definition it is unknown; written as that, it would make any params of a definition fit.
+    | (NoEvent & { readonly template: string; readonly job?: undefined; readonly params?: NoInfer<Input> })
+    | (NoJob & { readonly event: SaidEvent<Input> | string } & Needed<"payload", Input>)
   );
 
 /** The params or the payload. They may be left out where `{}` or nothing would do, as in `enqueue` and `publish`. */
 type Needed<Key extends string, Input> =
   Record<never, never> extends Input
-    ? { readonly [key in Key]?: Input }
+    ? { readonly [key in Key]?: NoInfer<Input> }
     : undefined extends Input
-      ? { readonly [key in Key]?: Input }
-      : { readonly [key in Key]: Input };
+      ? { readonly [key in Key]?: NoInfer<Input> }
+      : { readonly [key in Key]: NoInfer<Input> };
 
 type NoEvent = { readonly event?: undefined; readonly payload?: undefined };
 type NoJob = { readonly job?: undefined; readonly template?: undefined; readonly params?: undefined };

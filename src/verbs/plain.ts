@@ -1,13 +1,18 @@
 // Text that anybody may have written, made safe to print: nothing in it moves the cursor, colours the terminal, breaks a line
 // that is one, or turns the direction of reading.
-import { stripVTControlCharacters } from "node:util";
+
+/** What a terminal would obey: a sequence with its parameters, and a command with its text where its end is there too. The text ends at the
+ *  next escape, so that each character is looked at once, however many beginnings there are without an end. */
+const commands =
+  /(?:\u001B\[|\u009B)[0-?]*[ -/]*[@-~]|(?:\u001B\]|\u009D)[^\u0007\u001B\u009C\u009D]*(?:\u0007|\u001B\\|\u009C)/g;
 
 /** Marks that change the order in which a line is read, and the two breaks that are not "\n". */
 const unseen = /[\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/g;
 
 /** On one line. */
 export function plainLine(text: string): string {
-  return stripVTControlCharacters(text)
+  return text
+    .replaceAll(commands, "")
     .replaceAll(unseen, escaped)
     .replaceAll(/[\p{Cc}\s]+/gu, " ")
     .trim();
@@ -15,7 +20,8 @@ export function plainLine(text: string): string {
 
 /** On its own lines. */
 export function plainLines(text: string): string {
-  return stripVTControlCharacters(text)
+  return text
+    .replaceAll(commands, "")
     .replaceAll(unseen, escaped)
     .replaceAll(/(?![\n\t])\p{Cc}/gu, "");
 }

@@ -56,8 +56,8 @@ and its job in the book (docs/events.md).`,
   },
   calls: {
     about: "submit, list, show, cancel and resend HTTP calls",
-    more: `Calls are sent while somebody works: a program that does, or daybook run (docs/calls.md). What is secret in
-a request is sealed with the key in DAYBOOK_KEY, and is never shown.`,
+    more: `Calls are sent while somebody works: a program that does, or daybook run (docs/calls.md). What they say and
+what they are answered is sealed with the key in DAYBOOK_KEY, and shown by "calls reveal" alone.`,
     load: async () => (await import("./sources/calls.ts")).calls,
   },
   sinks: {

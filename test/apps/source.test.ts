@@ -43,6 +43,12 @@ export function setup(home: App): void {
   new Function("home", 'home.on("a", { name: "made" }, () => undefined)')(home);
   const dim = home.job({ name: "work" }, ({ to }: { to: number }) => to);
   void dim;
+  home.in("1h", { name: "a reserved word" }, open)["on"]("b", { name: "in brackets" }, open)
+    // (
+    .in("2h", { name: "reserved, and chained" }, open);
+  home [ /* [ ( */ "on" ] /* ( */ ("c", { name: "by any name" }, (more) => Reflect.apply(open, more, []));
+  home?.every?.("1h", { name: "if it is there" }, open);
+  (home as App).once!("2026-12-24T18:00:00Z", { name: "once" }, open);
 }
 
 function open(): void {}
@@ -54,12 +60,18 @@ const expected: Readonly<Record<string, [line: number, text: string | null]>> = 
   "in a loop: hall": [15, 'home.every("5m", { name: `in a loop: ${room}` }, () => undefined)'],
   "in a loop: attic": [15, 'home.every("5m", { name: `in a loop: ${room}` }, () => undefined)'],
   "first of a chain": [17, 'home.daily("07:00", { name: "first of a chain" }, open)'],
-  "second of it": [18, between('home.daily("07:00"', '"second of it" }, open)')],
-  third: [18, between('home.daily("07:00"', "() => home.on)")],
+  "second of it": [18, 'daily("19:00", { name: "second of it" }, open)'],
+  third: [18, 'on(on, { name: "third" }, () => home.on)'],
   "taken apart": [20, 'cron("0 * * * *", { name: "taken apart" }, open)'],
   evaluated: [21, null],
   made: [22, null],
   work: [23, 'home.job({ name: "work" }, ({ to }: { to: number }) => to)'],
+  "a reserved word": [25, 'home.in("1h", { name: "a reserved word" }, open)'],
+  "in brackets": [25, '["on"]("b", { name: "in brackets" }, open)'],
+  "reserved, and chained": [27, 'in("2h", { name: "reserved, and chained" }, open)'],
+  "by any name": [28, between("home [ /*", "[]))")],
+  "if it is there": [29, 'home?.every?.("1h", { name: "if it is there" }, open)'],
+  once: [30, between("(home as App).once", '"once" }, open)')],
 };
 
 function between(from: string, until: string): string {
@@ -157,7 +169,7 @@ test("also when Daybook itself runs from what its own build made", (t) => {
   assertAll(new Map(registered.map((each) => [each.name, each])), "home.ts");
 });
 
-test("the text is null, with its location, when the file cannot be read or parsed, or the text is too big", async (t) => {
+test("the text is null, with its location, when the file cannot be read or parsed; of a long one the beginning is kept", async (t) => {
   const folder = testFolder(t);
   const setup = 'export const setup = (home) => home.on("a", { name: "x" }, () => undefined);';
   const broken = join(folder, "broken.js");
@@ -172,8 +184,11 @@ test("the text is null, with its location, when the file cannot be read or parse
   const none = await registeredBy(t, gone);
   assert.deepEqual([none.get("x")?.location, none.get("x")?.source], [`${gone}:1`, null]);
 
-  const huge = join(folder, "huge.ts");
-  writeFileSync(huge, setup.replace("undefined", JSON.stringify("x".repeat(20_000))));
-  const big = await registeredBy(t, huge);
-  assert.deepEqual([big.get("x")?.location, big.get("x")?.source], [`${huge}:1`, null]);
+  const long = join(folder, "long.ts");
+  const chained = setup.replace("undefined", JSON.stringify("ü".repeat(20_000)));
+  writeFileSync(long, chained.replace(/;$/, '.daily("07:00", { name: "y" }, () => undefined);'));
+  const { x, y } = Object.fromEntries(await registeredBy(t, long));
+  assert.deepEqual([y?.location, y?.source], [`${long}:1`, 'daily("07:00", { name: "y" }, () => undefined)']);
+  assert.match(x?.source ?? "", /^home\.on\("a", \{ name: "x" \}, \(\) => "ü+…$/);
+  assert.ok(Buffer.byteLength(x?.source ?? "") > 16_000);
 });

@@ -18,7 +18,8 @@ for (const backend of cliBackends) {
     writeFileSync(join(cwd, "daybook.config.ts"), `export default { calls: { allow: ["127.0.0.1"] } };`);
     await runCli(["migrate", "--book", url]);
     const say = (...args: string[]): Promise<Record<string, unknown>> => answer(["calls", ...args], url, { env });
-    const show = async (id: string): Promise<string> => (await runCli(["calls", "show", id, "--book", url])).stdout;
+    const read = async (verb: string, id: string, settings = {}): Promise<string> =>
+      (await runCli(["calls", verb, id, "--book", url], settings)).stdout;
 
     const headers = ["--header", "authorization: Bearer geheim-17", "--header", "accept: text/plain"];
     const made = await say("submit", `${server.url}/now`, "--json-body", '{"a":1}', "--tag", "x", ...headers);
@@ -32,15 +33,21 @@ for (const backend of cliBackends) {
     const { stdout, stderr } = await running.ended;
 
     assert.deepEqual([server.received.length, server.received[0]?.headers.authorization], [1, "Bearer geheim-17"]);
-    const page = await show(id);
+    const page = await read("show", id);
     assert.match(page, /submitted\t20[^]*due\t20[^]*started\t20[^]*finished\t20/);
     assert.match(
       page,
-      /\n\nattempt 1\nat\t20\S+\noutcome\tanswered with 200\ntook\t[^]*\nanswer\t10 B\ndone: \/now\n$/,
+      /\n\nrequest\n[^]*authorization: \[hidden\]\n[^]*\n\nattempt 1\nat\t20\S+\noutcome\tanswered with 200\ntook\t[^]*\nanswer\t10 B\n$/,
     );
-    const { stdout: curl } = await runCli(["calls", "curl", id, "--book", url]);
-    assert.match(curl, /^curl \\\n {2}-X POST \\\n[^]*-H 'accept: text\/plain'[^]*--data-raw '\{"a":1\}'/);
-    for (const text of [page, curl, stdout, stderr]) assert.ok(!text.includes("geheim"), text);
+    const curl = await read("curl", id, { env });
+    assert.match(
+      curl,
+      /^curl \\\n {2}-X POST \\\n[^]*-H 'accept: text\/plain'[^]*-H 'authorization: Bearer geheim-17'/,
+    );
+    assert.match(curl, /--data-raw '\{"a":1\}' \\\n {2}'http:\/\/127\.0\.0\.1:\d+\/now'\n$/);
+    const revealed = await read("reveal", id, { env });
+    assert.match(revealed, /\nrequest\tPOST \S+\/now\n[^]*\nauthorization: Bearer geheim-17\n[^]*\ndone: \/now\n$/);
+    for (const text of [page, stdout, stderr]) assert.ok(!text.includes("geheim") && !text.includes("/now"), text);
     const listed = (await say("list", "--tag", "x"))["items"] as { id: string }[];
     assert.deepEqual(
       listed.map((each) => each.id),
@@ -49,7 +56,7 @@ for (const backend of cliBackends) {
     const table = await runCli(["calls", "list", "--status", "succeeded,failed", "--book", url]);
     assert.match(
       table.stdout,
-      /^id\tname\tstatus\tdue\trequest\toutcome\n\S+\tPOST \S+\tsucceeded\t20\S+\tPOST \S+\/now\tstatus 200\n$/,
+      /^id\tname\tstatus\tdue\trequest\toutcome\n\S+\tPOST \S+\tsucceeded\t20\S+\tPOST \S+\/\[hidden\]\tstatus 200\n$/,
     );
     const why = await runCli(["calls", "explain", other, "--book", url]);
     assert.match(why.stdout, /^scheduled: time\n/);

@@ -6,13 +6,15 @@ import { dirname, join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { inspect } from "node:util";
 import { Client } from "pg";
-import { listener, type Book } from "../../src/index.ts";
+import { listener, sink, type Book } from "../../src/index.ts";
+import { bodies, headers, quietHeaders, repeating, spellings, urls } from "../calls/corpus.ts";
 import { openCalls, status, target, testKey, workAll } from "../calls/target.ts";
-import { runCli } from "../cli/run-cli.ts";
+import { parsed, runCli } from "../cli/run-cli.ts";
 import { allText } from "../support/book-text.ts";
 import { backends, cleanup, openTest } from "../support/open-test.ts";
 
-const canary = "kanarie-5f1c9e77";
+const canary = "kanarie-5f1c9e77-q8Zt2";
+const canary64 = Buffer.from(canary).toString("base64");
 
 /** The files that hold the book, as they are on disk: for PostgreSQL the log of all it wrote since `from`. */
 async function filesOf(book: Book, url: string, from: string | undefined): Promise<string[]> {
@@ -43,156 +45,253 @@ async function walPosition(t: TestContext, url: string, backend: string): Promis
 
 for (const backend of backends) {
   describe(backend, () => {
-    test("no secret of a request or its answer is in any table, file, fact, error, metric or output", async (t) => {
+    test("a secret of a request that its answer repeats in any spelling is in no table, file, fact, error, metric or output", async (t) => {
       const said: unknown[] = [];
       const hear = (message: unknown): void => void said.push(message);
       for (const channel of ["daybook:call.changed", "daybook:call.refused", "daybook:job.settled"]) {
         subscribe(channel, hear);
         t.after(() => unsubscribe(channel, hear));
       }
-      // A server that repeats everything it is sent, as many do.
-      const server = await target(t, ({ headers, path, body }, response) => {
-        response.writeHead(path.startsWith("/bad") ? 400 : path.startsWith("/moved") ? 302 : 200, {
-          "content-type": "application/json",
-          "set-cookie": `session=${canary}-cookie`,
-          location: `/next?token=${canary}-loc`,
-          "x-echo": headers.authorization ?? "",
-        });
-        response.end(
-          JSON.stringify({
-            headers,
-            path,
-            body,
-            text: `a new session=${canary}-cookie;`,
-            token: `${canary}-answer`,
-            user: { password: `${canary}-pw` },
-          }),
-        );
-      });
-      // What happens to calls is kept as events too, with the beginning of the answer.
+      const answers = repeating(canary);
+      let next = 0;
+      const server = await target(t, (...args) => answers[next++ % answers.length]?.(...args));
+      const forms = [...urls, ...headers, ...quietHeaders, ...bodies].map((form) => form(canary, server.url));
+      assert.ok(forms.length >= 60 && forms.length > 2 * answers.length, `${forms.length} forms`);
+      // What happens to calls is kept as events too, and a sink sends one on.
       const tells = listener("tells", { on: "call.>", run: (payload) => void said.push(payload) });
-      const { book, url } = await openCalls(t, backend, { views: true, use: [tells] });
-      const from = await walPosition(t, url, backend);
-      const request = {
-        headers: {
-          Authorization: `Bearer ${canary}-auth`,
-          Cookie: `sid=${canary}-cookie`,
-          "X-Custom": `${canary}-custom`,
-        },
-        json: { orderId: "o-17", password: `${canary}-field`, deep: [{ apiKey: `${canary}-deep` }] },
-        secret: `whsec_${Buffer.from(`${canary}-secret`).toString("base64")}`,
-      };
-      const made = [];
-      for (const path of ["ok", "bad", "moved"]) {
-        const to = `${server.url}/${path}?access_token=${canary}-query&page=2`;
-        made.push(await book.calls.submit({ url: to, ...request, redirects: 1, idempotencyKey: path }));
+      const url = `${server.url}/services/${canary}?key=${canary}`;
+      const signed = { url, headers: { authorization: `Bearer ${canary}` }, secret: `whsec_${canary64}` };
+      const tell = sink("tell", { on: "order.paid", to: { webhook: signed }, attempts: 1 });
+      const { book, url: at } = await openCalls(t, backend, { views: true, use: [tells, tell] });
+      const from = await walPosition(t, at, backend);
+      const ids: string[] = [];
+      for (const form of forms) {
+        ids.push((await book.calls.submit({ ...form, secret: canary, name: "harmless-o17", redirects: 1 })).id);
       }
-      const nobody = `http://127.0.0.1:1/?sig=${canary}-nobody`;
-      await book.calls.submit({ url: nobody, ...request });
-      const other = book.tenant("other");
-      const later = await other.calls.submit({ url: `${server.url}/other`, ...request, in: "1h" });
+      for (let n = 0; n < answers.length; n++) await book.events.publish("order.paid", { n });
       const refused = [
-        () => book.calls.submit({ url: server.url, json: { token: `${canary}-2` }, idempotencyKey: "ok" }),
         () => book.calls.submit({ url: `http://u:${canary}@example.com/` }),
-        () => book.calls.submit({ url: server.url, json: { token: `${canary}-3` }, secret: `${canary}`.slice(0, 8) }),
+        () => book.calls.submit({ url: server.url, json: {}, secret: canary.slice(0, 8) }),
         () => book.calls.submit({ url: server.url, headers: { cookie: `${canary}-4`, Cookie: `${canary}-5` } }),
+        () => book.calls.submit({ url: `https://10.0.0.1/?key=${canary}` }),
+        () => book.calls.submit({ url: `http://example.com:0/${canary}` }),
+        () => book.calls.submit({ url: server.url, headers: { authorization: `${canary}\n` } }),
       ];
       for (const each of refused) await assert.rejects(each, (error) => said.push(inspect(error, { depth: 9 })) > 0);
-      await book.calls.submit({
-        url: `${server.url}/form`,
-        body: `user=ada&password=${canary}-form`,
-        headers: {
-          "content-type": "application/x-www-form-urlencoded",
-        },
-      });
-      await book.calls.submit({ url: `${server.url}/opaque`, body: `${canary}-opaque` });
-      await book.calls
-        .submit({ url: `https://10.0.0.1/?key=${canary}-refused` })
-        .catch((error: unknown) => said.push(String(error)));
-      await book.calls
-        .submit({ url: server.url, headers: { authorization: `${canary}\n` } })
-        .catch((error: unknown) => said.push(String(error)));
       await workAll(book);
 
-      assert.equal(server.received.length, 6);
-      const sent = server.received.find(({ path }) => path.startsWith("/ok"));
-      assert.match(sent?.headers.authorization ?? "", /^Bearer kanarie/);
-      const records = await Promise.all(made.map(({ id }) => book.calls.get(id)));
-      assert.deepEqual(
-        records.map((each) => each.status),
-        ["succeeded", "failed", "succeeded"],
-      );
-      assert.match(records[2]?.attempts[0]?.hops[0] ?? "", /next\?token=\[redacted\]$/);
-      assert.match(records[0]?.request.url ?? "", /access_token=\[redacted\]&page=2$/);
-      assert.match(records[0]?.request.body ?? "", /"orderId":"o-17"/);
-      const [first = ""] = made.map(({ id }) => id);
+      // All of them were sent as they were given.
+      assert.ok(server.received.length >= forms.length);
+      const asSent = JSON.stringify(server.received);
+      assert.ok(asSent.includes(`/services/T024BE7LD/B024BE7LE/${canary}`) && asSent.includes(`Bearer ${canary}`));
+      const shown = await Promise.all(ids.map((id) => book.calls.get(id)));
+      assert.deepEqual([...new Set(shown.map(({ kept }) => kept))], ["sealed"]);
+      assert.ok(shown.every(({ finishedAt }) => finishedAt !== null));
+      const [first = ""] = ids;
       const commands: readonly (readonly string[])[] = [
         ...[
           ["calls", "show", first],
           ["calls", "show", first, "--json"],
-          ["calls", "curl", first],
+          ["calls", "list"],
+          ["calls", "explain", first],
         ],
         ...[
-          ["calls", "list"],
           ["runs", "list", "--json"],
           ["errors", "--json"],
           ["events", "list", "--json"],
         ],
-        ["jobs", "list", "--json"],
+        ...[
+          ["jobs", "list", "--json"],
+          ["dead-letters", "list", "--json"],
+          ["sinks", "list", "--json"],
+        ],
       ];
       const printed = await Promise.all(
-        commands.map((args) => runCli([...args, "--book", url], { env: { DAYBOOK_KEY: testKey } })),
+        commands.map((args) => runCli([...args, "--book", at], { env: { DAYBOOK_KEY: testKey } })),
       );
       for (const [index, { code }] of printed.entries()) assert.equal(code, 0, commands[index]?.join(" ") ?? "");
-      for (const text of [
+      const log = await book.read((tx) => tx.sql`select * from http_execution_log`);
+      assert.ok(log.length >= forms.length);
+      const texts = [
         ...[await allText(book, backend), inspect(said, { depth: 9, maxStringLength: null }), await book.metrics()],
-        ...[
-          JSON.stringify(records),
-          JSON.stringify(await book.calls.list()),
-          JSON.stringify(await book.jobs.list({ kind: "all" })),
-        ],
-        JSON.stringify(await other.calls.get(later.id)),
+        ...[JSON.stringify(shown), JSON.stringify(await book.calls.list()), JSON.stringify(log)],
+        ...[JSON.stringify(await book.jobs.list({ kind: "all" })), JSON.stringify(await book.deadLetters.list())],
         ...printed.map(({ stdout, stderr }) => stdout + stderr),
-      ]) {
+      ];
+      for (const text of texts) {
         assert.ok(text.length > 10);
-        assert.ok(
-          !text.includes(canary),
-          text.slice(Math.max(0, text.indexOf(canary) - 300), text.indexOf(canary) + 60),
-        );
-      }
-      const files = await filesOf(book, url, from);
-      assert.ok(files.some((file) => backend === "postgres" || file.endsWith("-wal")));
-      for (const file of files) {
-        const bytes = readFileSync(file);
-        for (const form of [canary, Buffer.from(canary).toString("base64").slice(0, 12)]) {
-          assert.equal(bytes.indexOf(form), -1, file);
+        for (const form of spellings(canary)) {
+          const index = text.indexOf(form);
+          assert.equal(index, -1, text.slice(Math.max(0, index - 300), index + 60));
         }
       }
-      // What is looked for would be found: the harmless part of the same requests is in these files.
-      assert.ok(files.some((file) => readFileSync(file).includes("o-17")));
+      const files = (await filesOf(book, at, from)).map((file) => readFileSync(file));
+      for (const bytes of files) for (const form of spellings(canary)) assert.equal(bytes.indexOf(form), -1, form);
+      // What is looked for would be found: the names of the same calls are in these files.
+      assert.ok(files.some((bytes) => bytes.includes("harmless-o17")));
     });
 
-    test("without a key, a request with a secret is refused with advice", async (t) => {
-      const server = await target(t);
-      const calls = { allow: ["127.0.0.1"] };
-      const { book } = await openTest(t, backend, { calls });
-      for (const [bad, what] of [
-        [{ headers: { Authorization: "Bearer x" } }, /the header "authorization"/],
-        [{ headers: { "X-Api-Key": "x" } }, /the header "x-api-key"/],
-        [{ url: `${server.url}?access_token=x` }, /the query parameter "access_token"/],
-        [{ json: { user: { password: "x" } } }, /the body's field "password"/],
-        [{ secret: "a secret of sixteen" }, /a webhook secret/],
-      ] as const) {
-        await assert.rejects(book.calls.submit({ url: server.url, ...bad }), (error: Error) => {
-          assert.match(error.message, what);
-          assert.match(error.message, /DAYBOOK_KEY/);
+    test("what was sent and what came back is shown to whoever reveals it with the key", async (t) => {
+      const server = await target(t, ({ path }, response) => {
+        if (path === "/away") response.writeHead(302, { location: `/end?token=${canary}` }).end();
+        else response.writeHead(200, { "set-cookie": `sid=${canary}` }).end(Buffer.from([0, 1]));
+      });
+      const { book, url } = await openCalls(t, backend);
+      const request = {
+        url: `${server.url}/away`,
+        headers: { cookie: canary },
+        body: Buffer.from([0, 2]),
+        method: "PUT",
+      } as const;
+      const { id } = await book.calls.submit({ ...request, redirects: 1 });
+      await workAll(book);
+
+      const { attempts, ...hiddenCall } = await book.calls.get(id);
+      const revealed = await book.calls.get(id, { reveal: true });
+      const { stdout } = await runCli(["calls", "reveal", id, "--book", url, "--json"], {
+        env: { DAYBOOK_KEY: testKey },
+      });
+      const without = await runCli(["calls", "reveal", id, "--book", url]);
+
+      assert.deepEqual(hiddenCall.request, {
+        method: "PUT",
+        url: `${server.url}/[hidden]`,
+        body: "[hidden]",
+        base64: false,
+        bodyBytes: 2,
+        signed: false,
+        headers: { "content-type": "application/octet-stream", cookie: "[hidden]" },
+      });
+      assert.deepEqual(attempts[0]?.response, { status: 200, bytes: 2, truncated: false, said: null });
+      assert.deepEqual(
+        [revealed.request.url, revealed.request.headers["cookie"], revealed.request.body, revealed.request.base64],
+        [request.url, canary, "AAI=", true],
+      );
+      const { headers: came, ...rest } = revealed.attempts[0]?.response?.said ?? assert.fail();
+      assert.deepEqual(rest, { body: "AAE=", base64: true, hops: [`${server.url}/end?token=${canary}`] });
+      assert.equal(came["set-cookie"], `sid=${canary}`);
+      assert.deepEqual(parsed(stdout)["request"], revealed.request);
+      assert.match(
+        without.stderr,
+        /is sealed with key \w{8}, which this process does not have: give it with DAYBOOK_KEY/,
+      );
+    });
+
+    test("without a key, a request with a header that is always a secret is refused with advice", async (t) => {
+      const { book } = await openTest(t, backend, { worker: false });
+
+      for (const form of headers) {
+        await assert.rejects(book.calls.submit(form(canary, "https://a.example")), (error: Error) => {
+          assert.match(
+            error.message,
+            /^the header "[\w-]+" would be kept in the book in clear: give a key with DAYBOOK_KEY/,
+          );
+          assert.ok(!error.message.includes(canary));
           return true;
         });
       }
-      const { id } = await book.calls.submit({ url: server.url, json: { author: "ada", max_tokens: 5 } });
+      await assert.rejects(
+        book.calls.submit({ url: "https://a.example", secret: canary }),
+        /a webhook secret would be/,
+      );
+    });
+
+    test("without a key, of a call that may have a secret nothing is kept once it has ended, and it says so", async (t) => {
+      const answers = repeating(canary);
+      let next = 0;
+      const server = await target(t, (...args) => answers[next++ % answers.length]?.(...args));
+      const { book } = await openTest(t, backend, { views: true, calls: { allow: ["127.0.0.1"] } });
+      const ids: string[] = [];
+      for (const [index, form] of [...urls, ...quietHeaders, ...bodies].entries()) {
+        ids.push((await book.calls.submit({ ...form(canary, server.url), idempotencyKey: `k${index}` })).id);
+      }
+      const open = await book.calls.get(ids[0] ?? "", { reveal: true });
       await workAll(book);
-      const { status: state, sealed } = await book.calls.get(id);
-      assert.deepEqual([state, sealed, server.received.length], ["succeeded", false, 1]);
+
+      assert.match(open.request.url, new RegExp(`${canary}$`));
+      assert.ok(server.received.length >= ids.length);
+      const text =
+        (await allText(book, backend)) +
+        JSON.stringify(await book.read((tx) => tx.sql`select * from http_execution_log`));
+      for (const form of spellings(canary)) assert.ok(!text.includes(form), form);
+      for (const id of ids) {
+        const call = await book.calls.get(id, { reveal: true });
+        assert.deepEqual(call, await book.calls.get(id));
+        assert.equal(call.kept, "until_ended", call.request.url);
+        await assert.rejects(
+          book.calls.resend(id),
+          /might have a secret and was submitted without a key \(DAYBOOK_KEY\)/,
+        );
+      }
+      // It is still known whether a request is the same.
+      const [form = assert.fail()] = urls;
+      const again = (secret: string) => book.calls.submit({ ...form(secret, server.url), idempotencyKey: "k0" });
+      const { id, created } = await again(canary);
+      assert.deepEqual([id, created], [ids[0], false]);
+      await assert.rejects(again("another"), /belongs to call .* with another request/);
+    });
+
+    test("without a key, a call and an answer without anything that may be secret are kept in clear", async (t) => {
+      const server = await target(t, (_request, response) => {
+        response.writeHead(200, { "content-type": "application/json", "x-request-id": "7f3a9c1e5b" });
+        response.end('{"done":true}');
+      });
+      const { book } = await openTest(t, backend, { calls: { allow: ["127.0.0.1"] } });
+      const url = `${server.url}/orders/17?page=2`;
+      const { id } = await book.calls.submit({
+        url,
+        json: { orderId: "o-17", author: "ada" },
+        headers: { "x-trace": "abc" },
+      });
+      await workAll(book);
+      const again = await book.calls.resend(id);
+
+      const { request, attempts, kept } = await book.calls.get(id, { reveal: true });
+      assert.deepEqual([kept, request.url, request.body], ["clear", url, '{"author":"ada","orderId":"o-17"}']);
+      assert.deepEqual(attempts[0]?.response?.said, {
+        headers: { "content-type": "application/json" },
+        body: '{"done":true}',
+        base64: false,
+        hops: [],
+      });
+      assert.equal((await book.calls.get(id)).request.url, `${server.url}/[hidden]`);
+      assert.equal((await book.calls.get(again.id)).kept, "clear");
+    });
+
+    test("the worst call and answer that are allowed cost little time of the processor", async (t) => {
+      const parts = (of: string): string => of.repeat(65_536 / of.length);
+      const answers = [
+        parts("\u001B]"),
+        parts('{"a":'),
+        parts("kanarie "),
+        Array.from({ length: 9000 }, String).join(" "),
+      ];
+      let next = 0;
+      const server = await target(t, (_request, response) => {
+        response.writeHead(200, { "content-type": "application/json" }).end(answers[next++ % answers.length]);
+      });
+      for (const key of [testKey, undefined]) {
+        const { book } = await openTest(t, backend, {
+          calls: { allow: ["127.0.0.1"], ...(key === undefined ? {} : { key }) },
+        });
+        const url = `${server.url}/${"a1/".repeat(2600)}`;
+        const tokens = Array.from({ length: 110_000 }, (_, n) => String(n));
+        const begun = process.threadCpuUsage();
+        for (const json of [
+          { tokens },
+          tokens.join(" "),
+          tokens.map((each) => ({ a: each })).slice(0, 60_000),
+          parts("aB"),
+        ]) {
+          await book.calls.submit({ url, json });
+        }
+        await workAll(book);
+        for (const { id } of (await book.calls.list()).items) await book.calls.get(id, { reveal: true });
+
+        // Looking for each of the secrets in each of the answers takes half a minute.
+        const { user, system } = process.threadCpuUsage(begun);
+        assert.ok(user + system < 3_000_000, `${user + system} µs`);
+      }
     });
 
     test("keys can be changed: old calls open with the old one, and a process without it leaves them to others", async (t) => {
@@ -231,17 +330,6 @@ for (const backend of backends) {
       await assert.rejects(submit(book, 2), (error: Error) => error.message.includes(`belongs to call ${first.id}`));
       const other = await submit(book.tenant("acme"), 2);
       assert.equal(other.created, true);
-    });
-
-    test("a secret that looks like JSON is cut out without breaking what is kept", async (t) => {
-      const server = await target(t, (_request, response) => void response.writeHead(503, { age: "5" }).end());
-      const { book } = await openCalls(t, backend, { views: true });
-      const headers = { "x-evil": '","date":', "x-other": '"age":"5"' };
-      const { id } = await book.calls.submit({ url: server.url, headers });
-      await workAll(book);
-
-      const { status: state, outcome, attempts } = await book.calls.get(id);
-      assert.deepEqual([state, outcome?.responseStatus, attempts[0]?.response?.headers["age"]], ["failed", 503, "5"]);
     });
 
     test("every attempt is signed by Standard Webhooks with every secret and has the same id", async (t) => {

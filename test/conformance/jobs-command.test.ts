@@ -33,7 +33,7 @@ async function runAll(t: TestContext, backend: Backend, ...all: [AnyJob, unknown
   const [use, files] = [all.map(([each]) => each), join(folder, "files")];
   const { book } = await openTest(t, backend, { use, files, clock: manualClock(), views: true });
   const made = [];
-  for (const [each, params] of all) made.push(await book.jobs.enqueue(each, params as never));
+  for (const [each, params] of all) made.push(await book.jobs.enqueue(each, params));
   const worker = await book.startWorker();
   await worker.idle();
   return { book, folder, jobs: await Promise.all(made.map(({ id }) => book.jobs.get(id))) };

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
-import { job, manualClock, seededRandom, type Book, type ManualClock } from "../../src/index.ts";
+import { job, manualClock, seededRandom, type Book, type Job, type ManualClock } from "../../src/index.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { backends, openTest, testFolder, type Backend } from "../support/open-test.ts";
 
@@ -198,7 +198,7 @@ async function openCopy(url: string, use: NonNullable<Parameters<typeof openTest
 async function openMixed(
   t: TestContext,
   backend: Backend,
-): Promise<{ book: Book; url: string; order: number[]; expected: number[]; use: [ReturnType<typeof job<Named>>] }> {
+): Promise<{ book: Book; url: string; order: number[]; expected: number[]; use: [Job<Named>] }> {
   const order: number[] = [];
   const work = job("work", {
     run({ n }: Named) {

@@ -108,6 +108,50 @@ for (const backend of backends) {
       assert.equal((await book.schedules.create("again", hourly)).createdAt, noon + hour);
     });
 
+    test("a renamed schedule keeps its decisions, its cursor and its jobs, and fires no slot twice", async (t) => {
+      const { book, clock, tick } = await openAt(t, noon);
+      const made = await book.schedules.create("old", { ...hourly, jitter: "20m" });
+      await book.schedules.create("other", hourly);
+      clock.step(2 * hour);
+      await tick();
+      const before = await book.schedules.decisions("old");
+
+      const renamed = await book.write((tx) => tx.schedules.rename("old", "new"));
+      await tick();
+      const [job] = (await book.jobs.list({ schedule: "new" })).items;
+
+      assert.deepEqual([renamed.id, renamed.name, renamed.warning], [made.id, "new", null]);
+      assert.deepEqual(await book.schedules.decisions("new"), before);
+      assert.equal(job?.id, before.items[0]?.jobId);
+      assert.equal((await book.jobs.list({ schedule: "old" })).items.length, 0);
+      await assert.rejects(book.schedules.get("old"), { code: "not_found" });
+      await assert.rejects(book.schedules.rename("old", "newer"), { code: "not_found" });
+      await assert.rejects(book.schedules.rename("new", "other"), { code: "conflict", message: /"other" exists/ });
+      await assert.rejects(book.schedules.rename("new", " x"), { code: "invalid" });
+      // The name of a removed schedule may be taken; what it decided stays with it.
+      await book.schedules.remove("other");
+      assert.equal((await book.schedules.rename("new", "other")).id, made.id);
+      assert.deepEqual(await book.schedules.decisions("other"), before);
+      assert.equal((await book.schedules.create("old", hourly)).fires, 0);
+      assert.deepEqual(await book.doctor(), []);
+    });
+
+    test("a schedule of code that is renamed in the book is the one that the program has under its new name", async (t) => {
+      const clock = manualClock({ at: noon });
+      const { book, url } = await openTest(t, backend, { clock, use: [schedule("old", hourly)] });
+      const { id } = await book.schedules.get("old");
+
+      const { warning } = await book.schedules.rename("old", "new");
+      await book.close();
+      const { book: next } = await openTest(t, backend, { url, clock, use: [schedule("new", hourly)] });
+
+      assert.match(warning ?? "", /defined in code/);
+      assert.deepEqual(
+        (await next.schedules.list()).items.map((each) => [each.name, each.id]),
+        [["new", id]],
+      );
+    });
+
     test("an unknown schedule name is answered with the nearest one, by readers too", async (t) => {
       const { book } = await openAt(t, noon);
       await book.schedules.create("hourly", hourly);

@@ -49,6 +49,23 @@ for (const backend of backends) {
       });
     }
 
+    for (const backAt of [1000, minute - 1000]) {
+      test(`missed: "all" loses no slot when the worker is back ${backAt} ms after the newest`, async (t) => {
+        const { book, clock, tick, work, told } = await openAt(t, noon + 1);
+        await book.schedules.create("hourly", { cron: "0 * * * *", job: work, params: {}, missed: "all" });
+        clock.step(6 * hour + backAt);
+        await tick();
+        await (await book.startWorker({ concurrency: 4 })).idle();
+
+        const caughtUp = [1, 2, 3, 4, 5].map((slot) => `${slot} caught_up, 0 missed`);
+        assert.deepEqual(told, [...caughtUp, "6 fired, 0 missed"]);
+        // The next slot finds nothing that has not ended.
+        clock.step(hour);
+        await tick();
+        assert.equal((await book.schedules.decisions("hourly")).items[0]?.kind, "fired");
+      });
+    }
+
     test("slots missed for longer than a period or a day are not made up for by default", async (t) => {
       const { book, clock, tick, work } = await openAt(t, noon);
       const once = { at: noon + hour, job: work, params: {} };

@@ -178,7 +178,7 @@ function questions(book: Book, word: string, id: Record<string, string>): Record
 const notAsked = new Set(
   `jobs.enqueue jobs.enqueueMany jobs.enqueueFrom jobs.cancel jobs.retry jobs.pause jobs.resume jobs.move jobs.prioritise
   jobs.edit jobs.runNow groups.create groups.add groups.cancel reservations.reserve reservations.renew reservations.release
-  schedules.create schedules.edit schedules.pause schedules.resume schedules.remove schedules.trigger schedules.backfill
+  schedules.create schedules.edit schedules.pause schedules.resume schedules.remove schedules.rename schedules.trigger schedules.backfill
   calls.submit calls.cancel calls.resend calls.reschedule calls.delete events.publish events.emit events.live
   listeners.pause listeners.resume listeners.rewind listeners.skip listeners.remove sinks.pause sinks.resume
   deadLetters.redrive deadLetters.redriveAll deadLetters.discard deadLetters.discardAll apps.reload apps.stop queues.pause

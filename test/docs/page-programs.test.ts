@@ -8,15 +8,19 @@ import { projectWith, root, runPage, runProgram, snippetsOf } from "./snippet.ts
 test("the examples of docs/apps.md are a program that runs", async (t) => {
   const printed = await runPage(t, "docs/apps.md");
 
-  assert.deepEqual(printed.trimEnd().split("\n"), ["hall: light on", "running running", "turnOn moving = true home"]);
+  assert.deepEqual(printed.trimEnd().split("\n"), [
+    "hall: light on",
+    "off: 1 of motion.hall waited (debounce)",
+    ...["running running", "turnOn moving = true home"],
+  ]);
 });
 
 test("the examples of docs/calls.md are a program that runs", async (t) => {
   const printed = await runPage(t, "docs/calls.md");
 
   assert.deepEqual(printed.trimEnd().split("\n"), [
-    ...["succeeded 200 POST /reserve?token=[redacted] was done"],
-    ...["http://127.0.0.1:80/reserve?token=[redacted] [redacted]", "time cancelled", "1"],
+    ...["succeeded 200 sealed http://127.0.0.1:80/[hidden]"],
+    ...["Bearer geheim-17 POST /reserve?token=geheim was done", "time cancelled", "1"],
   ]);
 });
 
@@ -28,6 +32,7 @@ test("the examples of docs/events.md are a program that runs", async (t) => {
     "2 reserved",
     "0 dead letters",
     "order.paid acked 2",
+    "1 would be said again",
     "0 caused by it",
     "1 said again",
     'audit order.paid {"orderId":"o-17"} 36',

@@ -7,7 +7,10 @@ import { settle } from "../../src/jobs/settle/settle.ts";
 import { fireDue, fires } from "../../src/schedules/fire.ts";
 import { scheduleVerbs } from "../../src/schedules/schedules.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
-import { cleanup } from "../support/open-test.ts";
+import { roomsOf } from "../../src/open/rooms.ts";
+import { stepBackAll } from "../../src/schedules/step-back.ts";
+import { cleanup, openTest } from "../support/open-test.ts";
+import { until } from "../support/session-row.ts";
 
 const minute = 60_000;
 const noon = Date.UTC(2026, 0, 15, 12);
@@ -57,6 +60,34 @@ test("cancel does not wait for a job that another transaction is ending: the nex
 
   await fire(100);
   assert.deepEqual(await statuses(at), ["cancelled", "queued"]);
+});
+
+test("a schedule that another transaction holds when the clock is right again steps back once it is free", async (t) => {
+  const clock = manualClock({ at: noon + 5000 });
+  const { book, url } = await openTest(t, "postgres", { use: [work], clock });
+  await book.schedules.create("often", { every: "10s", job: work, params: {} });
+  const worker = await book.startWorker();
+  const { store } = roomsOf(book);
+  clock.step(50_000);
+  await until("the clock that is ahead has fired", async () =>
+    ((await book.schedules.get("often")).nextAt ?? 0) > noon + 50_000 ? true : undefined,
+  );
+  await worker.idle();
+  const other = new Client({ connectionString: url });
+  await other.connect();
+  cleanup(t, () => other.end());
+  await other.query("begin");
+  await other.query("select seq from daybook.daybook_schedule for update");
+
+  clock.step(-50_000);
+  await book.write(() => undefined);
+
+  // The book's own look came before this one, which is told to look again.
+  assert.equal(await stepBackAll(store, { aheadMs: 0 }), false);
+  await other.query("rollback");
+  await until("the cursor has stepped back", async () =>
+    ((await book.schedules.get("often")).nextAt ?? Infinity) < noon + 50_000 ? true : undefined,
+  );
 });
 
 test("a batch of ended jobs locks its schedules in one order, whatever the order of the jobs", async (t) => {

@@ -1,4 +1,4 @@
-import { foreignWrites, hiddenState, literalSpreads, tableOwners } from "./laws.ts";
+import { foreignWrites, hiddenState, literalSpreads, strayMoves, tableOwners } from "./laws.ts";
 import { isRoom, roomOf, wrongImport } from "./rooms.ts";
 import { blankOut, importsOf, lineAt, type Import, type SourceFile } from "./scan.ts";
 
@@ -29,7 +29,7 @@ export function tidy(files: readonly SourceFile[]): Complaint[] {
     const scanned = { ...file, code, imports: isSource ? importsOf(file.text, code) : [] };
     const applied = isSource ? [...sourceRules, ...textRules] : textRules;
     const lawless = isSource
-      ? [...foreignWrites(file, owners), ...hiddenState(scanned), ...literalSpreads(scanned)]
+      ? [...foreignWrites(file, owners), ...strayMoves(file), ...hiddenState(scanned), ...literalSpreads(scanned)]
       : [];
     return [
       ...applied.flatMap((rule) => rule(scanned)),
@@ -164,15 +164,6 @@ const noRegistryHost: Rule = ({ path, text }) =>
         () => "names a registry host; install with omit-lockfile-registry-resolved",
       ).slice(0, 1);
 
-const oneFileMovesJobs: Rule = ({ path, text }) =>
-  !path.startsWith("src/") || path === "src/jobs/state.ts"
-    ? []
-    : search(
-        text,
-        /\bupdate\s+daybook_line\b(?:\s+as\s+\w+)?\s+set\s+(?:(?!\b(?:where|from)\b)[^`"])*?\bstatus\s*=/g,
-        () => "sets the status of a job; only src/jobs/state.ts moves jobs between states: call one of its functions",
-      );
-
 const sourceRules: readonly Rule[] = [
   roomIsKnown,
   importsGoDown,
@@ -183,7 +174,6 @@ const sourceRules: readonly Rule[] = [
   everyTestRuns,
   testsStayInTheirDatabase,
   databasesStayInStorage,
-  oneFileMovesJobs,
 ];
 const textRules: readonly Rule[] = [nameIsPlain, noMachinePath, noRegistryHost];
 

@@ -135,7 +135,7 @@ for (const backend of backends) {
 
     assert.equal((would as { dryRun: boolean }).dryRun, true);
     assert.deepEqual(none, { dryRun: true, count: 0 });
-    assert.deepEqual(listed, { name: "hear", dryRun: true, removed: false });
+    assert.deepEqual(listed, { name: "hear", dryRun: true, removed: false, waiting: 0 });
     assert.deepEqual(
       [open, ended],
       [

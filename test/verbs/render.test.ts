@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { stripVTControlCharacters } from "node:util";
+import { plainLine, plainLines } from "../../src/verbs/plain.ts";
 import { render, widthOf, type Paper } from "../../src/verbs/render.ts";
 import {
   ago,
@@ -127,6 +128,21 @@ test("nothing that is shown commands a terminal, breaks a line or turns the dire
     assert.equal(stripVTControlCharacters(text), text);
     assert.ok(text.includes(String.raw`\u202e`));
   }
+});
+
+test("a text of beginnings without an end is made plain in one pass, and what has an end is taken away whole", () => {
+  const begun = process.threadCpuUsage();
+
+  // What looks from each beginning to the end of the text takes minutes of the processor for this.
+  for (const start of ["\u001B]", "\u009D", "\u001B[", "\u009B", "\u001B[0;", "\u001B]a\u009D"]) {
+    const plain = plainLine(start.repeat(2 ** 19));
+    assert.doesNotMatch(plain, /\p{Cc}/u);
+    assert.doesNotMatch(plainLines(start.repeat(2 ** 19)), /\p{Cc}/u);
+  }
+
+  const { user, system } = process.threadCpuUsage(begun);
+  assert.ok(user + system < 5_000_000, `${user + system} µs`);
+  assert.equal(plainLine("a\u001B]0;title\u0007b\u009D8;;x\u009Cc\u001B]2;y\u001B\\d\u001B[1;31me\u009B0mf"), "abcdef");
 });
 
 test("what is counted is counted in right grammar", () => {

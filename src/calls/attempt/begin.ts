@@ -1,6 +1,6 @@
 // Writes an attempt to disk before its socket opens, and only if this process still owns the run: whatever happens then, the
 // book knows that the request may have been sent. Attempts that begin at the same time share a transaction.
-import { DaybookError, isDaybookError } from "../../core/error.ts";
+import { conflict, DaybookError, isDaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
@@ -9,10 +9,9 @@ import { anyOf, forShareOf, greatest, insertInto, rowSet, type Nullable, type Ro
 import { advise } from "../../core/retry.ts";
 import type { JobInfo } from "../../jobs/run/run.ts";
 import { passing } from "../../jobs/worker/runs.ts";
-import { type CallRow, type CallPolicy, type CallAnnounce, callKind, sealedFor, tellCalls } from "../call.ts";
-
-import { outgoingOf, type Outgoing, type RequestContent, type ShownRequest } from "../request/content.ts";
-import { markWith, shownHeaders, type Mark, scrubber, type Scrub } from "../request/redact.ts";
+import { type CallRow, type CallPolicy, type CallAnnounce, callKind, tellCalls } from "../call.ts";
+import { outgoingOf, type Outgoing } from "../request/content.ts";
+import { openRequest } from "../request/kept.ts";
 import type { CallSettings } from "../room.ts";
 
 type BeginsParts = {
@@ -50,7 +49,7 @@ function notSent(error: unknown): unknown {
   return advise(error, { counts: false, atLeastMs: busyRetryMs });
 }
 
-type Found = Sendable & Pick<CallRow, "seq" | "status"> & { readonly run_id: string; readonly number: number };
+type Found = Sendable & Pick<CallRow, "seq"> & { readonly run_id: string; readonly number: number };
 
 /** By run: the request to send, or the reason why none is sent. A run that this process no longer owns is missing. */
 async function beginAll(
@@ -62,23 +61,12 @@ async function beginAll(
   const rows: Nullable<RowOf<typeof attemptColumns>>[] = [];
   const first: Found[] = [];
   for (const call of await findCalls(tx, jobs)) {
-    const { run_id: runId, status } = call;
-    const ready = status === "scheduled" || status === "running" ? readySend(settings, call, tx.now) : hasEnded(call);
+    const { run_id: runId } = call;
+    const ready = readySend(settings, call, tx.now);
     begun.set(runId, ready);
     if (ready instanceof Error) continue;
-    if (status === "scheduled") first.push(call);
-    const { url, headers, body } = ready.shown;
-    rows.push({
-      tenant_id: call.tenant_id,
-      call_id: call.id,
-      id: runId,
-      number: call.number,
-      started_at: tx.now,
-      method: call.method,
-      url,
-      request_headers: headers,
-      request_body: body,
-    });
+    if (call.status === "scheduled") first.push(call);
+    rows.push({ tenant_id: call.tenant_id, call_id: call.id, id: runId, number: call.number, started_at: tx.now });
   }
   if (rows.length === 0) return begun;
   await tx.run(insertInto("daybook_call_attempt", attemptColumns, rows));
@@ -97,7 +85,7 @@ async function findCalls(tx: Tx, jobs: readonly Beginner[]): Promise<Found[]> {
   const rows = jobs.map(({ tenant, id, runId }) => ({ tenant_id: tenant, id, run_id: runId }));
   const columns = { tenant_id: "text", id: "text", run_id: "text" } as const;
   return tx.all<Found>(sql`select mine.run_id, call.seq, call.tenant_id, call.id, call.name, call.status, call.method,
-      call.host, call.correlation_id, call.due_at, call.request, call.content, call.key_id, call.policy, call.send_key,
+      call.host, call.correlation_id, call.due_at, call.content, call.key_id, call.kept, call.policy, call.send_key,
       (select coalesce(max(number), 0) + 1 from daybook_call_attempt call_attempt
         where call_attempt.tenant_id = call.tenant_id and call_attempt.call_id = call.id) as number
     from (select line.seq, job.tenant_id, line.kind_seq, line.run_id
@@ -113,62 +101,33 @@ const attemptColumns = {
   id: "text",
   number: "integer",
   started_at: "integer",
-  method: "text",
-  url: "text",
-  request_headers: "text",
-  request_body: "text",
 } as const;
-
-// An operator retried the job of a call that had ended.
-function hasEnded({ id, status }: Pick<CallRow, "id" | "status">): Error {
-  const error = new DaybookError("conflict", `call ${id} is ${status}: send it again with resend`);
-  return advise(error, { again: false });
-}
 
 type Sendable = Pick<
   CallRow,
-  | ("tenant_id" | "id" | "name" | "method" | "host" | "correlation_id" | "due_at" | "request" | "content" | "key_id")
-  | ("policy" | "send_key")
+  | ("tenant_id" | "id" | "name" | "status" | "method" | "host" | "correlation_id" | "due_at" | "content" | "key_id")
+  | ("kept" | "policy" | "send_key")
 >;
 
 export type ReadySend = {
   readonly call: Sendable;
   readonly outgoing: Outgoing;
   readonly policy: CallPolicy;
-  /** What the attempt's row keeps of it, redacted; the headers are JSON. */
-  readonly shown: { readonly url: string; readonly headers: string; readonly body: string | null };
-  readonly mark: Mark;
-  readonly scrub: Scrub;
 };
-
-/** The request of a call, opened and signed; or why it cannot be sent, with advice for the next try. */
-function readySend({ keys }: Pick<CallSettings, "keys">, call: Sendable, now: number): ReadySend | Error {
-  const content = openContent(keys, call);
-  if (content instanceof Error) return content;
-  const mark = markWith(keys, call.tenant_id);
-  const outgoing = outgoingOf(content, { id: call.send_key, now });
-  // The url and the body were redacted at submit.
-  const { url, body } = JSON.parse(call.request) as ShownRequest;
-  return {
-    call,
-    outgoing,
-    mark,
-    scrub: scrubber(content),
-    policy: JSON.parse(call.policy) as CallPolicy,
-    shown: { url, headers: JSON.stringify(shownHeaders(outgoing.headers, mark)), body },
-  };
-}
 
 const keyRetryMs = 60_000;
 
-function openContent(keys: CallSettings["keys"], call: Sendable): RequestContent | Error {
-  if (call.key_id === null) return JSON.parse(call.content) as RequestContent;
+/** The request of a call, opened and signed; or why it cannot be sent, with advice for the next try. */
+function readySend({ keys }: Pick<CallSettings, "keys">, call: Sendable, now: number): ReadySend | Error {
   try {
-    if (keys !== undefined) return JSON.parse(keys.open(call.content, sealedFor(call.tenant_id, call.id))) as never;
+    const content = call.status === "scheduled" || call.status === "running" ? openRequest(keys, call) : undefined;
+    // An operator retried the job of a call that had ended.
+    if (content === undefined) throw conflict(`call ${call.id} is ${call.status}: send it again with resend`, {});
+    const outgoing = outgoingOf(content, { id: call.send_key, now });
+    return { call, outgoing, policy: JSON.parse(call.policy) as CallPolicy };
   } catch (error) {
-    if (!isDaybookError(error) || error.code !== "unavailable") return advise(error as Error, { again: false });
+    // Another process may have the key, so the call is neither sent nor failed.
+    const isElsewhere = isDaybookError(error) && error.code === "unavailable";
+    return advise(error as Error, isElsewhere ? { counts: false, atLeastMs: keyRetryMs } : { again: false });
   }
-  // Another process may have the key, so the call is neither sent nor failed.
-  const missing = `call ${call.id} is sealed with key ${call.key_id}, which this process does not have`;
-  return advise(new DaybookError("unavailable", missing), { counts: false, atLeastMs: keyRetryMs });
 }

@@ -11,35 +11,40 @@ import type { RunContext } from "../../jobs/run/run.ts";
 import { neverBlamed } from "../../jobs/settle/settle.ts";
 import { callJobName, callQueue, callRefused } from "../call.ts";
 import type { Phases } from "../client/connector.ts";
-import { exchange, failureOf, reasonOf } from "../client/exchange.ts";
+import { exchange, failureOf, reasonOf, type Answer } from "../client/exchange.ts";
 import { checkRequest, outgoingOf, type RequestContent } from "../request/content.ts";
-import { markWith, scrubber } from "../request/redact.ts";
+import { keepAnswer } from "../request/kept.ts";
 import type { CallsRoom } from "../room.ts";
 import { cloudEventsJson } from "../sink/broker.ts";
 import type { ReadySend } from "./begin.ts";
-import { adviceAfter, answered, failed, type AttemptEnd, type Timing } from "./end.ts";
+import { adviceAfter, answered, failed, saidIn, type AttemptEnd, type Timing } from "./end.ts";
 
 async function sendCall(room: CallsRoom, { store, clock }: Engine, { job, signal }: RunContext): Promise<unknown> {
-  const { call, policy, ...ready } = await room.begins.begin(store, job);
+  const { call, policy, outgoing } = await room.begins.begin(store, job);
   killPoint("calls.begun");
-  const whose = { tenant: job.tenant, id: call.id, redirects: policy.redirects, signal };
-  const end = await send(room, clock, { ...ready, ...whose });
-  keep(room.heard, job.runId, end);
+  const { tenant, runId } = job;
+  const { id, kept } = call;
+  const { answer, end } = await send(room, clock, { outgoing, tenant, id, redirects: policy.redirects, signal });
+  const { keys } = room.settings;
+  const said = answer === undefined ? {} : keepAnswer(saidIn(answer), { keys, tenant, id, runId, kept });
+  keep(room.heard, runId, { ...end, ...said });
   if (end.error_kind === null) return { status: end.response_status };
   const problem = new Error(`${call.method} ${call.host}: ${end.error_message ?? end.error_kind}`);
   problem.name = "CallFailed";
-  throw advise(problem, adviceAfter(end, clock.now()));
+  throw advise(problem, adviceAfter(end, answer?.headers["retry-after"], clock.now()));
 }
 
-type Sending = Pick<ReadySend, "outgoing" | "scrub" | "mark"> & {
+type Sending = Pick<ReadySend, "outgoing"> & {
   readonly tenant: string;
   readonly id: string;
   readonly redirects: number;
   readonly signal: AbortSignal;
 };
 
-async function send({ settings, agents }: CallsRoom, clock: Clock, sending: Sending): Promise<AttemptEnd> {
-  const { outgoing, tenant, id, redirects, signal, scrub, mark } = sending;
+type Sent = { readonly answer?: Answer; readonly end: AttemptEnd };
+
+async function send({ settings, agents }: CallsRoom, clock: Clock, sending: Sending): Promise<Sent> {
+  const { outgoing, tenant, id, redirects, signal } = sending;
   const { host } = outgoing.url;
   const phases: Phases = {};
   const began = clock.monotonic();
@@ -50,11 +55,11 @@ async function send({ settings, agents }: CallsRoom, clock: Clock, sending: Send
     const parts = { ...most, allow, ports: settings.ports, clock, signal, phases };
     const answer = await agents.use(allow, (dispatcher) => exchange(outgoing, { ...parts, dispatcher }));
     killPoint("calls.answered");
-    return answered(answer, scrub, mark, timing());
+    return { answer, end: answered(answer, timing()) };
   } catch (error) {
     const reason = reasonOf(error);
     if (reason !== undefined) callRefused.state({ tenant, id, host, reason });
-    return failed(failureOf(error, signal, host), scrub, timing());
+    return { end: failed(failureOf(error, signal, host), timing()) };
   }
 }
 
@@ -117,10 +122,9 @@ export async function deliver(
   { tenant, id, body, signal }: Delivery,
 ): Promise<void> {
   const outgoing = outgoingOf({ ...webhook, body }, { id, now: clock.now() });
-  const seen = { scrub: scrubber(webhook), mark: markWith(room.settings.keys, tenant) };
-  const end = await send(room, clock, { outgoing, ...seen, tenant, id, redirects: 0, signal });
+  const { answer, end } = await send(room, clock, { outgoing, tenant, id, redirects: 0, signal });
   if (end.error_kind === null) return;
   // A refusal is retried too: a receiver may refuse while it is being changed, and attempts are limited.
-  const { atLeastMs = 0 } = adviceAfter(end, clock.now());
+  const { atLeastMs = 0 } = adviceAfter(end, answer?.headers["retry-after"], clock.now());
   throw advise(new Error(`POST ${outgoing.url.host}: ${end.error_message ?? ""}`), { atLeastMs });
 }

@@ -7,7 +7,7 @@ import { plainKind, type Ended, type JobEnded, type JobKind } from "../../jobs/k
 import { type CallOutcome, type CallRow, type ErrorKind, type ToTell, tellCalls } from "../call.ts";
 import { mustWaitForHost, noteHost, sweepHosts, type HostNote } from "../circuit.ts";
 import type { CallsRoom } from "../room.ts";
-import { hostIsThere, snippetOf, type AttemptEnd } from "./end.ts";
+import { hostIsThere, type AttemptEnd } from "./end.ts";
 
 type Call = Pick<
   CallRow,
@@ -48,7 +48,7 @@ async function callsEnded(room: CallsRoom, tx: Tx, all: readonly Ended[]): Promi
     if (ended.retriedBy !== null || (call.status !== "scheduled" && call.status !== "running")) continue;
     const over = endOf(tx, call, ended, end);
     writes.push(endCall(tx, call, over));
-    told.push({ topic: `call.${over.status}`, row: call, end: { outcome: over.outcome, snippet: snippetOf(end) } });
+    told.push({ topic: `call.${over.status}`, row: call, outcome: over.outcome });
   }
   // They do not depend on each other, and PostgreSQL gets them in one round trip.
   await Promise.all(writes);
@@ -93,7 +93,8 @@ function endOf(tx: Tx, call: Call, ended: JobEnded, end: AttemptEnd | undefined)
 
 function endCall(tx: Tx, { seq, tenant_id: tenant }: Call, over: ReturnType<typeof endOf>): Awaitable<unknown> {
   return tx.run(sql`update daybook_call set status = ${over.status}, started_at = ${over.startedAt},
-      finished_at = ${over.finishedAt}, outcome = ${JSON.stringify(over.outcome)}
+      finished_at = ${over.finishedAt}, outcome = ${JSON.stringify(over.outcome)},
+      content = case kept when 'until_ended' then null else content end
     where seq = ${seq} and tenant_id = ${tenant} and finished_at is null`);
 }
 

@@ -7,7 +7,7 @@ import type { Clock } from "../../core/clock.ts";
 import { DaybookError, isDaybookError } from "../../core/error.ts";
 import type { ErrorKind } from "../call.ts";
 import type { Outgoing } from "../request/content.ts";
-import { isHarmlessHeader, shownUrl, secretCookies, secretsOfUrl } from "../request/redact.ts";
+import { isHarmlessHeader } from "../request/secret.ts";
 import { phasesOf, type Phases } from "./connector.ts";
 import { type AllowList, refuseDestination, refusedDestination, type PortPolicy } from "./destination.ts";
 
@@ -16,10 +16,8 @@ export type Answer = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
   readonly truncated: boolean;
-  /** The redacted URLs of the redirects. */
+  /** The URLs of the redirects. */
   readonly hops: readonly string[];
-  /** Secrets that the server made: in the redirects' URLs and in its cookies. */
-  readonly secrets: readonly string[];
   readonly firstByteMs: number;
 };
 
@@ -37,24 +35,21 @@ type ExchangeParts = {
 export async function exchange(first: Outgoing, parts: ExchangeParts): Promise<Answer> {
   const began = parts.clock.monotonic();
   const hops: string[] = [];
-  const secrets: string[] = [];
   for (let outgoing = first; ;) {
     const refused = refuseDestination(outgoing.url, parts.allow, parts.ports);
     if (refused !== undefined) throw refusedDestination(refused);
     const answer = await send(outgoing, parts);
     const firstByteMs = parts.clock.monotonic() - began;
     const headers = flatten(answer.headers);
-    secrets.push(...secretCookies(answer.headers["set-cookie"]));
     const { location } = headers;
     if (hops.length < parts.redirects && redirects.has(answer.statusCode) && location !== undefined) {
       await discard(answer);
       outgoing = follow(outgoing, answer.statusCode, location);
-      hops.push(shownUrl(outgoing.url));
-      secrets.push(...secretsOfUrl(outgoing.url).map(({ value }) => value));
+      hops.push(outgoing.url.href);
       continue;
     }
     const { bytes: body, truncated } = await readBody(answer.body, headers["content-encoding"] ?? "", parts.bytesMax);
-    return { status: answer.statusCode, headers, body, truncated, hops, secrets, firstByteMs };
+    return { status: answer.statusCode, headers, body, truncated, hops, firstByteMs };
   }
 }
 
@@ -98,9 +93,7 @@ function follow(from: Outgoing, status: number, location: string): Outgoing {
 
 // The key and the signature of a call are only for the host that was called.
 function goesAnywhere(name: string): boolean {
-  return (
-    isHarmlessHeader(name) && name !== "idempotency-key" && !name.startsWith("webhook-") && !name.startsWith("if-")
-  );
+  return isHarmlessHeader(name) && name !== "idempotency-key";
 }
 
 const redirectCode = "redirect";

@@ -1,12 +1,10 @@
-// The request of a call: checked, as it is kept and sent, and as people see it.
+// The request of a call: checked, and as it goes out.
 import { createHmac } from "node:crypto";
 import { invalid } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
-import type { KeyRing } from "../../core/seal.ts";
 import { methods, type Method } from "../call.ts";
-import { markWith, secretsOf, shownBody, shownHeaders, shownUrl, type Mark } from "./redact.ts";
 
 export type CallRequest = {
   /** Default GET, or POST when there is something to send. */
@@ -40,11 +38,6 @@ export type RequestContent = {
   /** The body is bytes, written as base64. */
   readonly base64: boolean;
   readonly secrets: readonly string[];
-};
-
-export type ShownRequest = Omit<RequestContent, "base64" | "secrets"> & {
-  readonly bodyBytes: number;
-  readonly signed: boolean;
 };
 
 export function checkRequest(given: CallRequest): RequestContent {
@@ -103,38 +96,6 @@ function checkSecrets(given: unknown = []): readonly string[] {
 
 function isBase64(text: string): boolean {
   return /^[A-Za-z0-9+/]+={0,2}$/.test(text) && Buffer.from(text, "base64").length >= 16;
-}
-
-function shownRequest(content: RequestContent, mark: Mark): ShownRequest {
-  const { method, headers, body, base64 } = content;
-  const bodyBytes = body === null ? 0 : Buffer.byteLength(body, base64 ? "base64" : "utf8");
-  const type = headers["content-type"] ?? "";
-  return {
-    method,
-    url: shownUrl(new URL(content.url)),
-    headers: shownHeaders(headers, mark),
-    bodyBytes,
-    body: body === null ? null : base64 ? `[${bodyBytes} bytes #${mark(body)}]` : shownBody(body, type, mark),
-    signed: content.secrets.length > 0,
-  };
-}
-
-/** The columns of a request, for sending and for showing. Without a key, a request with a secret is refused. */
-export function keptRequest(
-  content: RequestContent,
-  { keys, tenant, about }: { readonly keys: KeyRing | undefined; readonly tenant: string; readonly about: string },
-): { request: string; content: string; key_id: string | null } {
-  const request = JSON.stringify(shownRequest(content, markWith(keys, tenant)));
-  const text = toJson(content, { what: "request", bytesMax: 2 * limits.callBodyBytesMax });
-  if (keys !== undefined) return { request, content: keys.seal(text, about), key_id: keys.id };
-  const [secret] = secretsOf(content);
-  if (secret !== undefined) {
-    throw invalid(
-      `${secret.where} would be kept in the book in clear: give a key with DAYBOOK_KEY or open(…, { calls: { key } }), ` +
-        "and requests are sealed with it",
-    );
-  }
-  return { request, content: text, key_id: null };
 }
 
 // Headers that only the client may set.
@@ -201,7 +162,7 @@ export function checkUrl(given: unknown): URL {
   if (url.username !== "" || url.password !== "") {
     throw invalid(`the url of ${url.host} carries a user name or a password: use an Authorization header`);
   }
-  if (url.port === "0") throw invalid(`the url ${shownUrl(url)} has port 0`);
+  if (url.port === "0") throw invalid(`the url of ${url.host} has port 0`);
   url.hash = "";
   return url;
 }

@@ -5,7 +5,8 @@ import { currentCause } from "../../core/cause.ts";
 import { DaybookError, invalid } from "../../core/error.ts";
 import { unstoredEvent, refuseTooDeep, type LiveEvent } from "../event.ts";
 import type { LiveDefinition } from "./define.ts";
-import { startHearing, createRecent, type Hearing, type HearingCounts, type Recent } from "./hearing.ts";
+import { startHearing, createRecent } from "./hearing.ts";
+import type { Hearing, HearingCounts, Pending, Recent } from "./hearing.ts";
 import type { LiveParts } from "./live-run.ts";
 import { openPatternIndex, checkTopic, matchesTopic } from "../topic.ts";
 
@@ -21,12 +22,15 @@ export type LiveBus = {
   /** The tenants whose listeners hear the topic; a listener for all tenants counts for the tenant that attached it. */
   readonly tenants: (topic: string) => ReadonlySet<string>;
   list(tenant: string): LiveListener[];
+  /** Hears nothing more and cancels all runs; resolves once they have ended. What is emitted from now on is heard by nobody. */
+  quiet(): Promise<void>;
   /** Detaches all listeners, cancels their runs, and waits until these have ended. */
   close(): Promise<void>;
 };
 
 export type LiveAttachment = {
-  detach(): Promise<void>;
+  /** Returns the events that the listener would have acted on later. */
+  detach(): Promise<readonly Pending[]>;
   /** Hands it a past event, unless a later event of that topic has come since. */
   catchUp(event: LiveEvent): void;
 };
@@ -60,6 +64,7 @@ export function openLiveBus(parts: LiveParts): LiveBus {
   // A commit may start handlers: they run outside the transaction's async context.
   const outside = AsyncLocalStorage.snapshot();
   let order = 0;
+  let quiet = false;
   let closed = false;
 
   function route(tenant: string, topic: string): readonly Attached[] {
@@ -100,7 +105,7 @@ export function openLiveBus(parts: LiveParts): LiveBus {
   }
 
   function say(event: LiveEvent): number {
-    if (closed) return 0;
+    if (quiet || closed) return 0;
     const { tenant, topic } = event;
     let known = recent.get(tenant);
     if (known === undefined) recent.set(tenant, (known = createRecent()));
@@ -127,7 +132,7 @@ export function openLiveBus(parts: LiveParts): LiveBus {
     wants: (tenant, topic) => route(tenant, topic).length > 0,
     tenants: tenantsOf,
     attach(definition, tenant) {
-      if (closed) throw new DaybookError("closed", "the book is closed or closing");
+      if (quiet || closed) throw new DaybookError("closed", "the book is closed or closing");
       const scope = definition.allTenants ? "" : tenant;
       const key = `${scope} ${definition.name}`;
       if (attached.has(key)) {
@@ -142,10 +147,10 @@ export function openLiveBus(parts: LiveParts): LiveBus {
       if (definition.immediate) hearRecent(each);
       return {
         async detach() {
-          if (attached.get(key) !== each) return;
+          if (attached.get(key) !== each) return [];
           removeFromIndex(each);
           attached.delete(key);
-          await stopAll([each]);
+          return stopAll([each]);
         },
         catchUp(event) {
           const known = recent.get(event.tenant)?.get(event.topic);
@@ -171,6 +176,10 @@ export function openLiveBus(parts: LiveParts): LiveBus {
           ...(each.hearings.get(tenant)?.counts ?? silent),
         }));
     },
+    async quiet() {
+      quiet = true;
+      await stopAll(attached.values());
+    },
     async close() {
       closed = true;
       await stopAll(attached.values());
@@ -184,6 +193,7 @@ export function openLiveBus(parts: LiveParts): LiveBus {
 
 const silent: HearingCounts = { heard: 0, runs: 0, leftOut: 0, dropped: 0, running: 0, waiting: 0 };
 
-async function stopAll(listeners: Iterable<Attached>): Promise<void> {
-  await Promise.all([...listeners].flatMap((each) => [...each.hearings.values()].map((hearing) => hearing.stop())));
+async function stopAll(listeners: Iterable<Attached>): Promise<Pending[]> {
+  const hearings = [...listeners].flatMap((each) => [...each.hearings.values()]);
+  return (await Promise.all(hearings.map((hearing) => hearing.stop()))).flat();
 }

@@ -70,7 +70,8 @@ type Hold = {
   holds(event: LiveEvent): void;
   /** The predicate does not hold, or it threw. */
   ends(topic: string): void;
-  stop(): void;
+  /** Returns the events that it would have acted on. */
+  stop(): LiveEvent[];
 };
 
 type Held = { last: LiveEvent; timer: Timer | undefined };
@@ -105,8 +106,10 @@ export function createHold(clock: Clock, forMs: number, act: (event: LiveEvent) 
     },
     ends,
     stop() {
-      for (const { timer } of topics.values()) timer?.cancel();
+      const timed = [...topics.values()].filter(({ timer }) => timer !== undefined);
+      for (const { timer } of timed) timer?.cancel();
       topics.clear();
+      return timed.map(({ last }) => last);
     },
   };
 }
@@ -119,6 +122,8 @@ type Mode = {
   act(event: LiveEvent): void;
   readonly running: number;
   readonly waiting: number;
+  /** Drops what waits, and returns it. */
+  drop(): LiveEvent[];
   /** Cancels the runs and resolves once they have ended. */
   stop(): Promise<void>;
 };
@@ -139,6 +144,7 @@ export function createMode(definition: LiveDefinition, parts: ModeParts): Mode {
   const waitingMax = mode === "queued" ? backlog : mode === "restart" ? 1 : 0;
   let beginning = false;
   let idle: (() => void) | undefined;
+  let stopped: Promise<void> | undefined;
 
   // A loop, not a call from each end to the next start: a thousand queued handlers that end at once would overflow the stack.
   function beginNext(): void {
@@ -168,6 +174,13 @@ export function createMode(definition: LiveDefinition, parts: ModeParts): Mode {
     if (running.size === 0) idle?.();
   }
 
+  async function stop(): Promise<void> {
+    if (running.size === 0) return;
+    const ends = new Promise<void>((resolve) => (idle = resolve));
+    for (const run of running) run.abort(noLongerListening());
+    await ends;
+  }
+
   return {
     get running() {
       return running.size;
@@ -185,12 +198,11 @@ export function createMode(definition: LiveDefinition, parts: ModeParts): Mode {
       waiting.push(event);
       beginNext();
     },
-    async stop() {
-      for (const _ of waiting.splice(0)) parts.tooBusy();
-      if (running.size === 0) return;
-      const ends = new Promise<void>((resolve) => (idle = resolve));
-      for (const run of running) run.abort(noLongerListening());
-      await ends;
+    drop() {
+      const dropped = waiting.splice(0);
+      for (const _ of dropped) parts.tooBusy();
+      return dropped;
     },
+    stop: () => (stopped ??= stop()),
   };
 }

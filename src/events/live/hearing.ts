@@ -26,8 +26,16 @@ export type HearingCounts = {
 export type Hearing = {
   hear(event: LiveEvent): void;
   readonly counts: HearingCounts;
-  /** Hears nothing more, cancels its runs, and resolves once they have ended. */
-  stop(): Promise<void>;
+  /** Hears nothing more and cancels its runs; resolves once they have ended, with the events that it would have acted on later. */
+  stop(): Promise<readonly Pending[]>;
+};
+
+/** Events of one topic that a listener had heard and would have acted on later, had it not been stopped. */
+export type Pending = {
+  readonly topic: string;
+  /** What they waited for: quiet (`debounce`), that it holds long enough (`for`), or the end of a run before them (`mode`). */
+  readonly waits: "debounce" | "for" | "mode";
+  readonly events: number;
 };
 
 /** Calls `onDone` when a listener that acts once has acted. */
@@ -38,7 +46,7 @@ export function startHearing(definition: LiveDefinition, parts: LiveParts, onDon
   const recent = predicate === null ? undefined : createRecent();
   const counts = { heard: 0, runs: 0, leftOut: 0, dropped: 0 };
   let done = false;
-  let quiet: Timer | undefined;
+  let quiet: { readonly timer: Timer; readonly event: LiveEvent } | undefined;
   let throttledUntilMs = -Infinity;
 
   const drop = (): void => {
@@ -82,11 +90,12 @@ export function startHearing(definition: LiveDefinition, parts: LiveParts, onDon
   function settle(event: LiveEvent): void {
     if (debounceMs === null) return admit(event);
     if (quiet !== undefined) counts.leftOut += 1;
-    quiet?.cancel();
-    quiet = clock.after(debounceMs, () => {
+    quiet?.timer.cancel();
+    const timer = clock.after(debounceMs, () => {
       quiet = undefined;
       admit(event);
     });
+    quiet = { timer, event };
   }
 
   function admit(event: LiveEvent): void {
@@ -109,12 +118,19 @@ export function startHearing(definition: LiveDefinition, parts: LiveParts, onDon
     new LiveRun(parts, definition, event, () => undefined).fail(error);
   }
 
-  function end(): void {
+  /** Hears nothing more. Returns what waited for its time. */
+  function end(): { readonly debounce: LiveEvent[]; readonly for: LiveEvent[] } {
     done = true;
-    if (quiet !== undefined) counts.leftOut += 1;
-    quiet?.cancel();
+    quiet?.timer.cancel();
+    const last = quiet === undefined ? [] : [quiet.event];
+    counts.leftOut += last.length;
     quiet = undefined;
-    hold?.stop();
+    return { debounce: last, for: hold?.stop() ?? [] };
+  }
+
+  // It is a run of its own, because nothing else would say why the light stayed on.
+  function skip(event: LiveEvent, waits: "debounce" | "for"): void {
+    new LiveRun(parts, definition, event, () => undefined).skip(waits);
   }
 
   return {
@@ -122,9 +138,14 @@ export function startHearing(definition: LiveDefinition, parts: LiveParts, onDon
     get counts() {
       return { ...counts, running: mode.running, waiting: mode.waiting };
     },
-    stop() {
-      end();
-      return mode.stop();
+    async stop() {
+      const timed = end();
+      for (const waits of ["debounce", "for"] as const) for (const event of timed[waits]) skip(event, waits);
+      const pending = Object.entries({ ...timed, mode: mode.drop() }) as [Pending["waits"], LiveEvent[]][];
+      await mode.stop();
+      return pending.flatMap(([waits, events]) =>
+        [...Map.groupBy(events, ({ topic }) => topic)].map(([topic, all]) => ({ topic, waits, events: all.length })),
+      );
     },
   };
 }

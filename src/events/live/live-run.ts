@@ -3,6 +3,7 @@
 import { withCause, type Cause } from "../../core/cause.ts";
 import { afterEither, type Clock, type Timer } from "../../core/clock.ts";
 import { DaybookError, describeError, type ErrorDescription } from "../../core/error.ts";
+import { defineFact } from "../../core/fact.ts";
 import type { Ids } from "../../core/id.ts";
 import { isThenable } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
@@ -13,6 +14,17 @@ import type { SessionKey } from "../../telemetry/session.ts";
 import { inSpan } from "../../telemetry/trace.ts";
 import type { LiveEvent } from "../event.ts";
 import type { LiveDefinition } from "./define.ts";
+
+/** A run of a live listener has ended. */
+export const liveRunEnded = defineFact<{
+  readonly tenant: string;
+  readonly name: string;
+  readonly runId: string;
+  readonly topic: string;
+  readonly status: RunStatus;
+  readonly durationMs: number;
+  readonly error: { readonly type: string; readonly message: string } | null;
+}>("live.run_ended");
 
 export type LiveParts = {
   readonly clock: Clock;
@@ -86,6 +98,12 @@ export class LiveRun {
     this.#end("error", describeError(error));
   }
 
+  /** Records that it never began: its listener was stopped while the event waited for its time. */
+  skip(waits: "debounce" | "for"): void {
+    const message = `the listener was stopped while the event waited (${waits}), so it did not act on it`;
+    this.#end("skipped", { type: "ShutdownError", message, trace: null });
+  }
+
   /** Every run has a signal, so it is made only when the handler asks for it. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
@@ -110,18 +128,20 @@ export class LiveRun {
     const durationMs = Math.max(0, clock.monotonic() - this.#startedMs);
     // The reason for the abort says more than what the aborted handler threw.
     const error = this.#reason === undefined ? thrown : describe(this.#reason);
+    const { name, owner } = this.definition;
+    const status = this.#reason === undefined ? how : this.#reason.code === "timeout" ? "timed_out" : "cancelled";
     writer.ended({
       tenant_id: event.tenant,
       id: this.id,
       kind: "listener",
-      name: this.definition.name,
+      name,
       session_seq: session().seq,
       attempt: 1,
       started_at: this.#startedAt,
       // By the monotonic clock: a step of the wall clock must not make a run end before it began.
       ended_at: this.#startedAt + Math.round(durationMs),
       duration_ms: durationMs,
-      status: this.#reason === undefined ? how : this.#reason.code === "timeout" ? "timed_out" : "cancelled",
+      status,
       error_type: error?.type ?? null,
       error_message: error?.message ?? null,
       error_trace: error?.trace ?? null,
@@ -129,8 +149,20 @@ export class LiveRun {
       root_run_id: event.rootRunId,
       event_id: event.id,
       topic: event.topic,
-      ...this.definition.owner,
+      ...owner,
     });
+    if (liveRunEnded.heard) {
+      const said = error === null ? null : { type: error.type, message: error.message };
+      liveRunEnded.state({
+        tenant: event.tenant,
+        name,
+        runId: this.id,
+        topic: event.topic,
+        status,
+        durationMs,
+        error: said,
+      });
+    }
     this.#onEnd(this);
   }
 }

@@ -75,8 +75,10 @@ export type LiveVerbs = {
    *  ```ts
    *  book.events.emit("motion.hall", { moving: true });
    *  ``` */
-  emit<Input>(event: Event<Input, unknown>, payload: NoInfer<Input>): number;
-  emit(topic: string, payload?: unknown): number;
+  emit<Input>(
+    event: Event<Input, unknown> | string,
+    ...given: undefined extends NoInfer<Input> ? [payload?: NoInfer<Input>] : [payload: NoInfer<Input>]
+  ): number;
   /** The live listeners of this process, with their counts. */
   live(): LiveListener[];
 };

@@ -18,6 +18,8 @@ export type Predicate<Payload = unknown> = {
   readonly kind: "predicate";
   test(payload: Payload, seen: Seen): boolean;
   describe(): string;
+  /** It looks at the event before. */
+  readonly compares?: boolean;
 };
 
 /** A predicate, or a function, whose name describes it. */
@@ -62,25 +64,27 @@ export const where = {
     const words = [`${named} changed`];
     if ("from" in options) words.push(`from ${shown(options.from)}`);
     if ("to" in options) words.push(`to ${shown(options.to)}`);
-    return predicate((payload, { previous }) => {
+    const test: Predicate["test"] = (payload, { previous }) => {
       const now = read(payload);
       if ("to" in options && !samePart(now, options.to)) return false;
       if (previous === null) return !("from" in options);
       const before = read(previous.payload);
       return !samePart(now, before) && (!("from" in options) || samePart(before, options.from));
-    }, words.join(" "));
+    };
+    return predicate(test, words.join(" "), true);
   },
   all<Payload = unknown>(...parts: readonly Where<Payload>[]): Predicate<Payload> {
-    const { each, words } = several("all", parts, " and ");
-    return predicate((payload, seen) => each.every((part) => ask(part, payload, seen)), words);
+    const { each, words, compares } = several("all", parts, " and ");
+    return predicate((payload, seen) => each.every((part) => ask(part, payload, seen)), words, compares);
   },
   any<Payload = unknown>(...parts: readonly Where<Payload>[]): Predicate<Payload> {
-    const { each, words } = several("any", parts, " or ");
-    return predicate((payload, seen) => each.some((part) => ask(part, payload, seen)), words);
+    const { each, words, compares } = several("any", parts, " or ");
+    return predicate((payload, seen) => each.some((part) => ask(part, payload, seen)), words, compares);
   },
   not<Payload = unknown>(part: Where<Payload>): Predicate<Payload> {
     const inner = asPredicate(part);
-    return predicate((payload, seen) => !ask(inner, payload, seen), `not (${inner.describe()})`);
+    const words = `not (${inner.describe()})`;
+    return predicate((payload, seen) => !ask(inner, payload, seen), words, inner.compares);
   },
 } as const;
 
@@ -105,8 +109,8 @@ function nameOf(test: (...given: never[]) => boolean): string {
   return test.name === "" || test.name === "where" ? cut(String(test).replaceAll(/\s+/g, " ")) : test.name;
 }
 
-function predicate<Payload>(test: (payload: Payload, seen: Seen) => boolean, text: string): Predicate<Payload> {
-  return { kind: "predicate", test, describe: () => text };
+function predicate<Payload>(test: Predicate<Payload>["test"], text: string, compares = false): Predicate<Payload> {
+  return { kind: "predicate", test, describe: () => text, compares };
 }
 
 function reader(path: string): [read: (payload: unknown) => unknown, named: string] {
@@ -135,7 +139,8 @@ function several<Payload>(verb: string, parts: readonly Where<Payload>[], word: 
   const each = parts.map(asPredicate);
   const [first = "", ...others] = each.map((part) => part.describe());
   const bracketed = (text: string): string => (/ and | or /.test(text) ? `(${text})` : text);
-  return { each, words: others.length === 0 ? first : [first, ...others].map(bracketed).join(word) };
+  const words = others.length === 0 ? first : [first, ...others].map(bracketed).join(word);
+  return { each, words, compares: each.some((part) => part.compares === true) };
 }
 
 const shownLengthMax = 60;

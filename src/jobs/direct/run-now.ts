@@ -49,18 +49,17 @@ export type DirectVerbs = {
    *  const orderId = await book.jobs.runNow(sendReceipt, { orderId: "o-17" }, { timeout: "1m" });
    *  ``` */
   runNow<Input, Result>(
-    definition: Job<Input, Result>,
+    definition: Job<Input, Result> | string,
     ...given: Given<NoInfer<Input>, RunNowOptions>
-  ): Promise<Result>;
-  runNow(name: string, params?: unknown, options?: RunNowOptions): Promise<unknown>;
+  ): Promise<NoInfer<Result>>;
 };
 
-export async function runNow(
+export async function runNow<Result>(
   parts: RunNowParts,
   definition: AnyJob,
   params: unknown,
   options: RunNowOptions = {},
-): Promise<unknown> {
+): Promise<NoInfer<Result>> {
   const { engine, tenant } = parts;
   const { store, clock } = engine;
   refuseInsideUnit("runNow", store, "run it after it, because it has transactions of its own");
@@ -79,7 +78,7 @@ export async function runNow(
   try {
     await startWorker(engine, settings, { ...turn, renew }, (made) => parts.join((worker = made)));
     const left = Math.max(1, Math.ceil(timeoutMs - (clock.monotonic() - startedMs)));
-    return await awaitResult(store, tenant, turn.jobId, timeout === undefined ? {} : { timeout: left });
+    return await awaitResult<Result>(store, tenant, turn.jobId, timeout === undefined ? {} : { timeout: left });
   } catch (error) {
     if (!isDaybookError(error) || error.code !== "timeout") throw error;
     // The caller waits no more. The job may have ended in the meantime.

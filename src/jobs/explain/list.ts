@@ -8,7 +8,7 @@ import type { TimeInput } from "../../core/time.ts";
 import { shape } from "../../storage/shape.ts";
 import { joinSql, rawSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Awaitable, Row, Store } from "../../storage/store.ts";
-import { byNumber, indexedBy, jsonHas, jsonText, type Part } from "../../storage/word.ts";
+import { byNumber, indexedBy, jsonHas, type Part } from "../../storage/word.ts";
 import { goneSessions } from "../../telemetry/session.ts";
 import { checkPage, cutPage, type Page, type PageOptions } from "../../core/page.ts";
 import { momentMs, toWindow } from "../../telemetry/report/scope.ts";
@@ -160,9 +160,10 @@ const conditions: Conditions = {
     if (group === undefined) throw notFound(`there is no group ${quote(id)}`, { id });
     return sql`${from}.group_seq = ${group.seq}`;
   },
-  // The registration of an app's job is its name within the app; what it was told of its slot has the schedule's own.
+  // By the schedule and not by what the job was told of its slot: a schedule may have been renamed since.
   schedule: (name) =>
-    sql`job.kind = 'schedule' and ${jsonText("job.about", ["schedule", "name"])} = ${checkName(name, "schedule")}`,
+    sql`job.kind = 'schedule' and job.kind_seq = (select schedule.seq from daybook_schedule schedule
+      where schedule.tenant_id = job.tenant_id and schedule.name = ${checkName(name, "schedule")})`,
   async template(name, { store, tenant }) {
     const { id } = await findTemplate((statement) => store.read(statement), tenant, checkName(name, "template"));
     return sql`job.template_id = ${id}`;

@@ -31,8 +31,7 @@ export type GroupOptions = {
 export type MadeGroup = { readonly id: string; readonly jobs: readonly Enqueued[] };
 
 export type GroupBuilder = {
-  add<Input>(definition: Job<Input>, ...given: Given<NoInfer<Input>, EnqueueOptions>): void;
-  add(name: string, params?: unknown, options?: EnqueueOptions): void;
+  add<Input>(definition: Job<Input> | string, ...given: Given<NoInfer<Input>, EnqueueOptions>): void;
 };
 
 export type GroupVerbs = {
@@ -46,8 +45,11 @@ export type GroupVerbs = {
    *  ``` */
   create(options: GroupOptions, add: (group: GroupBuilder) => Awaitable<void>): Promise<MadeGroup>;
   /** Adds a job behind the others, while the group is open. */
-  add<Input>(id: string, definition: Job<Input>, ...given: Given<NoInfer<Input>, EnqueueOptions>): Promise<Enqueued>;
-  add(id: string, name: string, params?: unknown, options?: EnqueueOptions): Promise<Enqueued>;
+  add<Input>(
+    id: string,
+    definition: Job<Input> | string,
+    ...given: Given<NoInfer<Input>, EnqueueOptions>
+  ): Promise<Enqueued>;
   /** Cancels what has not begun and asks what runs to end. */
   cancel(id: string): Promise<CancelledGroup>;
 };

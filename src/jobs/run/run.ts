@@ -87,7 +87,9 @@ async function execute(engine: Engine, definition: AnyJob, state: RunState, part
     return endingOf(engine, state, "success", kept);
   } catch (thrown) {
     if (state.abortReason !== undefined) return interrupted(engine, state, thrown);
-    return { ...endingOf(engine, state, "error"), error: describeError(thrown), advice: adviceOf(thrown) };
+    const advice = adviceOf(thrown);
+    if (advice?.skip === true) return endingOf(engine, state, "skipped");
+    return { ...endingOf(engine, state, "error"), error: describeError(thrown), advice };
   }
 }
 
@@ -171,8 +173,8 @@ export function cancelled(): DaybookError {
   return abortedBy("cancel", "CancelledError", "the job was cancelled");
 }
 
-export function shuttingDown(): DaybookError {
-  return abortedBy("shutdown", "ShutdownError", "the process is shutting down; the job runs again elsewhere");
+export function shuttingDown(why = "the process is shutting down"): DaybookError {
+  return abortedBy("shutdown", "ShutdownError", `${why}; the job runs again elsewhere`);
 }
 
 export function ownershipLost(): DaybookError {

@@ -159,15 +159,13 @@ export type TemplateVerbs = {
    *  ``` */
   create<Input>(
     name: string,
-    options: { readonly job: Job<Input> } & TemplateOptions<NoInfer<Input>>,
+    options: { readonly job: Job<Input> | string } & TemplateOptions<NoInfer<Input>>,
   ): Promise<TemplateRecord>;
-  create(name: string, options: { readonly job: string } & TemplateOptions): Promise<TemplateRecord>;
   /** What is left out stays, null gives a setting back to the definition. Jobs that exist do not change. */
   edit<Input>(
     name: string,
-    changes: { readonly job: Job<Input> } & TemplateChanges<NoInfer<Input>>,
+    changes: { readonly job?: Job<Input> | string } & TemplateChanges<NoInfer<Input>>,
   ): Promise<TemplateRecord>;
-  edit(name: string, changes: { readonly job?: string } & TemplateChanges): Promise<TemplateRecord>;
   /** No more jobs are made from it; those that exist are left alone. */
   archive(name: string): Promise<TemplateRecord>;
   restore(name: string): Promise<TemplateRecord>;

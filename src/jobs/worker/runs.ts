@@ -87,8 +87,8 @@ export function createRuns(engine: Engine, changed: () => void) {
       const state = running.get(runId);
       if (state !== undefined) abortRun(state, cancelled());
     },
-    abortAll(reason: DaybookError) {
-      for (const state of running.values()) abortRun(state, reason);
+    abortAll(reason: DaybookError, names?: ReadonlySet<string>) {
+      for (const state of running.values()) if (names?.has(state.job.name) !== false) abortRun(state, reason);
     },
     drained(withinMs: number) {
       if (running.size === 0) return Promise.resolve();

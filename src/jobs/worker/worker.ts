@@ -66,7 +66,8 @@ export function createWorker(
   });
 
   // A worker that serves a reservation runs its one job, whatever else is defined here.
-  const stopHosting = onHosting(engine, async () => {
+  const stopHosting = onHosting(engine, async (ceased) => {
+    if (ceased.length > 0) runs.abortAll(shuttingDown("its app is stopped in this process"), new Set(ceased));
     if (claimer.reserved !== undefined) return;
     Object.assign(claimer, { hosts: new Set(engine.definitions.keys()) });
     await hostNames(engine, claimer);

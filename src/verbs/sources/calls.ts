@@ -1,5 +1,5 @@
 // calls: HTTP requests that will be, or were, made.
-import type { CallAttempt, CallDetails, CallRecord, SubmitOptions } from "../../index.ts";
+import type { CallAttempt, CallDetails, CallRecord, Kept, KeptAnswer, SubmitOptions } from "../../index.ts";
 import { checkUrl } from "../../calls/request/content.ts";
 import { formatDuration } from "../../core/duration.ts";
 import { invalid } from "../../core/error.ts";
@@ -8,7 +8,7 @@ import { paged } from "../list.ts";
 import { duration, flag, id, json, list, maybe, text, whole, word, type Field } from "../field.ts";
 import { applying, checkDue, due, headers, tags } from "../shared-fields.ts";
 import { bytes, copied, fields, lines, row, section, sentence, state, when, type Part } from "../shown.ts";
-import { exampleId, operate, read } from "../verb.ts";
+import { admin, exampleId, operate, read } from "../verb.ts";
 
 /** A URL that is refused is not shown, since it may hold a secret. */
 const url: Field<string, false> = {
@@ -47,9 +47,21 @@ export const calls = {
   show: read({
     words: "calls show <id>",
     about: "show a call with its timeline, its attempts and what they were answered",
-    more: "What is secret in the request is not shown.",
+    more: `It shows where the call went, when, and how it ended. What was said (the path, the body, most headers, and the
+answer) is not shown: see "calls reveal".`,
     input: { id: id("call") },
     run: (book, input) => book.calls.get(input.id),
+    show: callPage,
+  }),
+
+  reveal: admin({
+    words: "calls reveal <id>",
+    about: "show a call with everything that was sent and came back, secrets included",
+    more: `What is sealed is opened with the key in DAYBOOK_KEY. The secrets that sign a request are not shown. A call that
+might have a secret and was submitted without a key keeps nothing of this once it has ended.`,
+    needs: "read",
+    input: { id: id("call") },
+    run: (book, input) => book.calls.get(input.id, { reveal: true }),
     show: callPage,
   }),
 
@@ -62,12 +74,14 @@ export const calls = {
     show: ({ status, reason, because }) => [reason === status ? status : `${status}: ${reason}`, ...because],
   }),
 
-  curl: read({
+  curl: admin({
     words: "calls curl <id>",
-    about: "print the request of a call as a curl command, without what is secret in it",
-    more: "What is secret is left out: put it back in where it says [redacted].",
+    about: "print the request of a call as a curl command, secrets included",
+    more: `What is sealed is opened with the key in DAYBOOK_KEY. A body of bytes, and the secrets that sign a request, are left
+out. What is no longer kept stands as [hidden].`,
+    needs: "read",
     input: { id: id("call") },
-    run: async (book, { id: wanted }) => ({ id: wanted, curl: curlOf(await book.calls.get(wanted)) }),
+    run: async (book, { id: wanted }) => ({ id: wanted, curl: curlOf(await book.calls.get(wanted, { reveal: true })) }),
     show: ({ curl }) => lines(curl),
   }),
 
@@ -75,8 +89,8 @@ export const calls = {
     words: "calls submit <url>",
     http: "POST /calls",
     about: "submit a call: an HTTP request that will be sent, now or later",
-    more: `Headers and fields that hold secrets are kept sealed with the key in DAYBOOK_KEY; without it they are
-refused. With an idempotency key, the same request again is the same call, and another one is a conflict
+    more: `The request is kept sealed with the key in DAYBOOK_KEY. Without it, headers that hold secrets are refused, and
+of a call that may hold another secret nothing is kept once it has ended. With an idempotency key, the same request again is the same call, and another one is a conflict
 (exit code 5).`,
     input: {
       url,
@@ -176,17 +190,24 @@ function callPage(call: CallDetails): Part[] {
     "idempotency key": call.idempotencyKey,
     "sends as": copied(call.sendKey),
     attempts: `${call.attempts.length} (at most ${policy.attempts}, ${formatDuration(policy.timeoutMs)} each)`,
-    kept: call.sealed ? "sealed" : "in clear",
+    kept: keptWords[call.kept],
     "again of": copied(call.resendOf),
     submitted: when(call.submittedAt),
     due: when(call.dueAt),
     started: when(call.startedAt),
     finished: when(call.finishedAt),
   });
-  return [facts, ...call.attempts.map(attemptPart)];
+  return [facts, section("request", ...saidParts(request)), ...call.attempts.map(attemptPart)];
 }
 
-function attemptPart({ number, startedAt, response, error, phases, hops }: CallAttempt): Part {
+const keptWords: Readonly<Record<Kept, string>> = {
+  sealed: "sealed",
+  clear: "in clear",
+  until_ended: "until it has ended, because it may hold a secret and there was no key",
+};
+
+function attemptPart({ number, startedAt, response, error, phases }: CallAttempt): Part {
+  const said = response?.said ?? null;
   const took = [
     ["dns", phases.dnsMs],
     ["connect", phases.connectMs],
@@ -199,11 +220,19 @@ function attemptPart({ number, startedAt, response, error, phases, hops }: CallA
     at: when(startedAt),
     outcome: outcomeOf(response, error),
     took: measured.length === 0 ? null : measured.join(", "),
-    "sent on to": hops.length === 0 ? null : hops.join(", "),
+    "sent on to": said === null || said.hops.length === 0 ? null : said.hops.join(", "),
     answer: response === null ? null : `${bytes(response.bytes)}${response.truncated ? ", not all of it kept" : ""}`,
   });
+  return section(`attempt ${number}`, facts, ...(said === null ? [] : saidParts(said)));
+}
+
+function saidParts({ headers, body }: Pick<KeptAnswer, "headers" | "body">): Part[] {
   // A body may be long, so it is one line that gives way to the width of the terminal.
-  return section(`attempt ${number}`, facts, ...(response?.body == null ? [] : [row(response.body)]));
+  const said = [
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    ...(body === null ? [] : [body]),
+  ];
+  return said.map((line) => row(line));
 }
 
 function outcomeOf(response: CallAttempt["response"], error: CallAttempt["error"]): string {
@@ -211,10 +240,10 @@ function outcomeOf(response: CallAttempt["response"], error: CallAttempt["error"
   return response === null ? "under way" : `answered with ${response.status}`;
 }
 
-/** The request as a command for a shell. What is secret is not in it. */
+/** The request as a command for a shell. */
 function curlOf({ request }: CallRecord): string {
   const given = Object.entries(request.headers).map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`);
-  const body = request.body === null ? [] : [`--data-raw ${quoted(request.body)}`];
+  const body = request.body === null || request.base64 ? [] : [`--data-raw ${quoted(request.body)}`];
   return ["curl", `-X ${request.method}`, ...given, ...body, quoted(request.url)].join(" \\\n  ");
 }
 

@@ -5,7 +5,7 @@ import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { matchesTopic } from "../../events/topic.ts";
 import { paged } from "../list.ts";
-import { duration, id, json, maybe, text, time, whole } from "../field.ts";
+import { duration, flag, id, json, maybe, text, time, whole } from "../field.ts";
 import { checkDue, due, headers, pattern, priority, rehearsing, topic } from "../shared-fields.ts";
 import { asJson, copied, count, fields, lines, row, section, state, table, when, type Part } from "../shown.ts";
 import { operate, read } from "../verb.ts";
@@ -101,11 +101,12 @@ that is in the book already publishes nothing.`,
     words: "events replay [id]",
     about: "publish events again, as new ones",
     more: `A replay is a new event, with an id and a root of its own. Give the id of one event, or say which ones
-by their topic and time.`,
+by their topic and time; of those, replays are left out. At most 10,000 are published at a time.`,
     input: {
       id: maybe(text("the id of one event", "id")),
       topic: which,
       ...published,
+      replays: maybe(flag("also those that are replays themselves")),
       listener: maybe(text("only this listener hears them (default: all that listen now)", "name")),
       ...rehearsing,
     },
@@ -113,9 +114,9 @@ by their topic and time.`,
       "events replay --topic order.paid --since 2026-03-01T00:00:00Z --dry-run",
       "events replay --topic order.paid --since 2026-03-01T00:00:00Z --listener tell-stock",
     ],
-    check({ id, topic: wanted, since, until }) {
+    check({ id, topic: wanted, since, until, replays }) {
       const isFilter = (wanted ?? since ?? until) !== undefined;
-      if ((id !== undefined) === isFilter) {
+      if ((id !== undefined) === isFilter || (id !== undefined && replays === true)) {
         throw invalid("give the id of an event, or say which by topic, since and until: one or the other");
       }
     },

@@ -122,18 +122,29 @@ is a conflict (exit code 5).`,
     words: "listeners remove <name>",
     destroys: true,
     about: "end a listener: nothing more is collected for it",
-    more: `It ends the listener with --apply. A program that registers the listener again brings it back, from where that
+    more: `It ends the listener with --apply, and cancels its deliveries that wait. A program that registers the listener again brings it back, from where that
 program says it starts.`,
     input: { name, allTenants: maybe(flag("end one that is for all tenants for each of them")), ...applying },
     examples: ["listeners remove tell-stock", "listeners remove tell-stock --all-tenants --apply"],
     async run(book, { name: wanted, allTenants = false, apply = false }, { tenant }) {
       // A caller that speaks for one tenant must not end what others listen to.
       if (allTenants && tenant !== null) throw invalid("all tenants are meant, so name no tenant");
-      if (apply) await book.listeners.remove(wanted, allTenants ? { tenants: "all" } : {});
-      else await book.listeners.get(wanted);
-      return { name: wanted, dryRun: !apply, removed: apply };
+      if (!apply) {
+        const { lag } = await book.listeners.get(wanted);
+        return { name: wanted, dryRun: true, removed: false, waiting: lag.events };
+      }
+      const { cancelled } = await book.listeners.remove(wanted, allTenants ? { tenants: "all" } : {});
+      return { name: wanted, dryRun: false, removed: true, waiting: cancelled };
     },
-    show: (done) => (done.dryRun ? `${done.name} would be removed; remove it with --apply` : `${done.name} is removed`),
+    show({ dryRun, name: gone, waiting }) {
+      const deliveries =
+        waiting === 0
+          ? ""
+          : `, with ${count(waiting, "delivery", "deliveries")} that ${waiting === 1 ? "waits" : "wait"}`;
+      return dryRun
+        ? `${gone} would be removed${deliveries}; remove it with --apply`
+        : `${gone} is removed${deliveries.replace(/ waits?$/, " waited")}`;
+    },
   }),
 };
 
@@ -165,6 +176,7 @@ export const sinks = {
       fields({
         sink: sink.name,
         takes: sink.topics.join(", "),
+        where: sink.where,
         ...hearingFields(sink),
         "last out": when(sink.lastPublishedAt),
         listener: `sink:${sink.name}`,

@@ -90,6 +90,21 @@ export const schedules = {
         : sentence(`${schedule.name} is resumed and fires next`, ago(schedule.nextAt)),
   }),
 
+  rename: operate({
+    words: "schedules rename <name> <to>",
+    about: "give a schedule another name",
+    more: `It stays the same schedule: its decisions and its place in time are kept, so no slot is lost or fired twice.
+One that is defined in code is made anew by a program that still has its old name: rename it there, too.
+Schedules of apps are renamed in the app (conflict, exit code 5).`,
+    input: { name, to: text("its new name", "name") },
+    examples: ["schedules rename receipts morning-receipts"],
+    run: (book, { name: schedule, to }) => book.schedules.rename(schedule, to),
+    show: ({ name: renamed, warning }) => [
+      `the schedule is named ${renamed}`,
+      ...(warning === null ? [] : [`Careful: ${warning}`]),
+    ],
+  }),
+
   remove: operate({
     words: "schedules remove <name>",
     http: "DELETE /schedules/{name}",

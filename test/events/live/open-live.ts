@@ -15,7 +15,7 @@ export type TestLive = {
   readonly logs: RunLogRow[];
   /** How many events found their listener too busy. */
   readonly busy: () => number;
-  listen<Payload>(name: string, options: Omit<LiveOptions<Payload, LiveContext>, "live">): () => Promise<void>;
+  listen<Payload>(name: string, options: Omit<LiveOptions<Payload, LiveContext>, "live">): () => Promise<unknown>;
   emit(topic: string, payload?: unknown): number;
   counts(name: string): Record<string, unknown>;
 };

@@ -29,15 +29,18 @@ describe("debounce", () => {
     );
   });
 
-  test("detaching a listener drops events that it has not acted on yet", async () => {
+  test("a listener that is detached does not act on what waited for its time, and records it as skipped", async () => {
     const { clock, listen, emit, runs } = openLive();
     const detach = listen("settled", { on: "dial", debounce: "1s", run: () => undefined });
 
     emit("dial");
-    await detach();
+    assert.deepEqual(await detach(), [{ topic: "dial", waits: "debounce", events: 1 }]);
     await clock.advance(5000);
 
-    assert.deepEqual(runs, []);
+    assert.deepEqual(
+      runs.map(({ name, status, topic }) => [name, status, topic]),
+      [["settled", "skipped", "dial"]],
+    );
   });
 });
 
