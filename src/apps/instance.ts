@@ -16,7 +16,7 @@ import type { Live } from "../events/live/live.ts";
 import { checkSchedule } from "../schedules/options.ts";
 import { cancelFires } from "../schedules/write-schedule.ts";
 import type { AnyApp } from "./define.ts";
-import { tell, tellSetupFailed, type Running } from "./handler.ts";
+import { straysOf, tell, tellSetupFailed, type Running } from "./handler.ts";
 import { beginOf, namesWithHistory, ofInstance, writeRegistrations } from "./registration.ts";
 import type { InstanceIdentity, Ready, Registration } from "./registration.ts";
 import { runSetup, within, createSetup } from "./setup.ts";
@@ -60,6 +60,7 @@ export async function startInstance(
     identity,
     running,
     signal: ending.signal,
+    strays: straysOf(store),
     book: () => bookFor(tenant),
     acted: (name) => void acted.add(name),
   });

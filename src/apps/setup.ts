@@ -6,7 +6,7 @@ import { quote } from "../core/quote.ts";
 import { fitting } from "../core/standard-schema.ts";
 import type { AnyJob } from "../jobs/define.ts";
 import type { AnyApp } from "./define.ts";
-import type { Running } from "./handler.ts";
+import type { Running, Strays } from "./handler.ts";
 import { planJob, planListener, planSchedule, type TimingWord } from "./plan.ts";
 import { type InstanceIdentity, type Registration, checkIfExists, createRoster } from "./registration.ts";
 import { callSite } from "./source.ts";
@@ -41,6 +41,7 @@ export type SetupParts = {
   readonly identity: InstanceIdentity;
   readonly running: Running;
   readonly signal: AbortSignal;
+  readonly strays: Strays;
   readonly book: () => unknown;
   /** Called when a registration has run, or tried to. */
   readonly acted: (name: string) => void;

@@ -1,4 +1,5 @@
 // The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
+import { straysOf } from "../apps/handler.ts";
 import { callReads, callVerbs, type Calls } from "../calls/calls.ts";
 import { appVerbs, type Apps } from "./app-verbs.ts";
 import { DaybookError, invalid } from "../core/error.ts";
@@ -153,7 +154,10 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
   async function start(options?: WorkerOptions): Promise<Worker> {
     refuse("startWorker");
     if (rooms.worker === false) return refuseWithoutWorker();
-    const worker = await startWorker(rooms.jobs, { ...rooms.worker, ...options }, undefined, join);
+    const asked = { ...rooms.worker, ...options };
+    // At once, because the listeners of apps hear already.
+    if (asked.strict === false) straysOf(store).failTheirRun = true;
+    const worker = await startWorker(rooms.jobs, asked, undefined, join);
     // Runs of a process that ended before it could.
     rooms.rollUp.soon();
     rooms.ticker ??= startTicker(rooms.jobs, everyMinute(rooms));
@@ -260,7 +264,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     },
     startWorker: start,
     work: (options) =>
-      workUntilSignal(() => start(options), {
+      workUntilSignal(() => start({ strict: rooms.worker !== false && rooms.worker.strict === true, ...options }), {
         graceMs: graceMsOf({ ...(rooms.worker === false ? {} : rooms.worker), ...options }),
         close,
         running: () => [...rooms.workers].reduce((sum, { running }) => sum + running, 0),
