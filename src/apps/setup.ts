@@ -6,7 +6,7 @@ import { quote } from "../core/quote.ts";
 import { fitting } from "../core/standard-schema.ts";
 import type { AnyJob } from "../jobs/define.ts";
 import type { AnyApp } from "./define.ts";
-import type { Running } from "./handler.ts";
+import type { Running, Strays } from "./handler.ts";
 import { planJob, planListener, planSchedule, type TimingWord } from "./plan.ts";
 import { type InstanceIdentity, type Registration, checkIfExists, createRoster } from "./registration.ts";
 import { callSite } from "./source.ts";
@@ -42,6 +42,7 @@ export type SetupParts = {
   readonly identity: InstanceIdentity;
   readonly running: Running;
   readonly signal: AbortSignal;
+  readonly strays: Strays;
   readonly book: () => unknown;
   /** That of its schedules that name none. */
   readonly zone: string;

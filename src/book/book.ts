@@ -1,4 +1,5 @@
 // The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
+import { straysOf } from "../apps/handler.ts";
 import { callReads, callVerbs, type Calls } from "../calls/calls.ts";
 import { reseal, type Resealed } from "../calls/reseal.ts";
 import { appVerbs, type Apps } from "./app-verbs.ts";
@@ -184,7 +185,10 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
   async function start(options?: WorkerOptions): Promise<Worker> {
     refuse("startWorker");
     if (rooms.worker === false) return refuseWithoutWorker();
-    const worker = await startWorker(rooms.jobs, { ...rooms.worker, ...options }, undefined, joinWorkers);
+    const asked = { ...rooms.worker, ...options };
+    // At once, because the listeners of apps hear already.
+    if (asked.strict === false) straysOf(store).failTheirRun = true;
+    const worker = await startWorker(rooms.jobs, asked, undefined, joinWorkers);
     // Runs of a process that ended before it could.
     rooms.rollUp.soon();
     rooms.ticker ??= startTicker(rooms.jobs, everyMinute(rooms));
@@ -305,7 +309,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       checkLog(log);
       const working = async (): Promise<Worker> => {
         rooms.log.working(log, { location: store.location, session: book.sessionId });
-        return start(options);
+        return start({ strict: rooms.worker !== false && rooms.worker.strict === true, ...options });
       };
       await workUntilSignal(working, {
         graceMs: graceMsOf({ ...(rooms.worker === false ? {} : rooms.worker), ...options }),
