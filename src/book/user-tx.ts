@@ -10,7 +10,8 @@ import { queueVerbs, type QueueVerbs } from "../jobs/queues.ts";
 import { eventVerbs, type EventVerbs } from "../events/events.ts";
 import { templateVerbs, type TemplateVerbs } from "../jobs/template/template.ts";
 import { callsParts, type Rooms } from "../open/rooms.ts";
-import { flushRecords, holdHead, recordsTurn } from "../records/write/flush.ts";
+import { holdHead, recordsTurn } from "../records/write/flush.ts";
+import { flushRecords, showRecords } from "../records/write/unit-end.ts";
 import { recordReads, type RecordReads } from "../records/record-reads.ts";
 import { snapshotReader, txReader } from "../records/record-reader.ts";
 import { recordUnit } from "../records/write/record-unit.ts";
@@ -113,6 +114,7 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms, { joined }: Origin): UserTx {
         const statement = userStatement(strings, values);
         try {
           await refuseOurIndex(tx, statement);
+          await showRecords(tx);
           return plainRows(await tx.all<R>(statement));
         } catch (error) {
           throw withStatement(error, statement);
@@ -128,6 +130,7 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms, { joined }: Origin): UserTx {
         const statement = builtStatement(text, params, { raw, dialect: tx.dialect });
         try {
           await refuseOurIndex(tx, statement);
+          await showRecords(tx);
           const [answer] = await tx.all<BuiltAnswer>(statement);
           return answer ?? { columns: [], rows: [], count: 0 };
         } catch (error) {
