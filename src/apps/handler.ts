@@ -2,6 +2,7 @@
 import { describeError, type ErrorDescription } from "../core/error.ts";
 import { defineFact } from "../core/fact.ts";
 import { isThenable } from "../core/json.ts";
+import { adviceOf } from "../core/retry.ts";
 import type { ErrorPlace, OnError } from "./define.ts";
 
 export type Handler = (first: unknown, context: HandlerContext) => unknown;
@@ -92,9 +93,9 @@ export function watch(handler: Handler, { onError, place, timeout, running, stop
     }
   }
 
-  // A cancelled run was asked to end: that is not an error.
+  // A cancelled run was asked to end, and a skipped one had nothing to do: neither is an error.
   function caught(error: unknown, context: HandlerContext, told: Told): void {
-    if (onError === undefined || told.is || context.signal.aborted) return;
+    if (onError === undefined || told.is || context.signal.aborted || adviceOf(error)?.skip === true) return;
     failed(error, runOf(context));
   }
 

@@ -1,5 +1,6 @@
 // The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
 import { callReads, callVerbs, type Calls } from "../calls/calls.ts";
+import { reseal, type Resealed } from "../calls/reseal.ts";
 import { appVerbs, type Apps } from "./app-verbs.ts";
 import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
@@ -24,6 +25,7 @@ import { startWorker, graceMsOf, refuseWithoutWorker } from "../jobs/worker/star
 import type { Worker, WorkerOptions } from "../jobs/worker/start-worker.ts";
 import { checkLog, type LogTo } from "../open/log.ts";
 import { callsParts, keepRooms, type Rooms } from "../open/rooms.ts";
+import { readBookZone } from "../schedules/book-zone.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "../schedules/schedules.ts";
 import { startTicker } from "../schedules/ticker.ts";
 import { sinkVerbs, type Sinks } from "./sinks.ts";
@@ -41,6 +43,11 @@ import { bookRecords, type Records } from "./book-records.ts";
 import { closeRooms } from "../open/close-rooms.ts";
 import { copyMarks, held, markAsCopy, release, type Held, type Released, type ReleaseOptions } from "./copy.ts";
 import type { HeldFilter } from "../jobs/wait/hold.ts";
+
+export type BookZone = {
+  /** That of schedules that name none, and whose app names none. */
+  readonly zone: string;
+};
 
 export type Book = AsyncDisposable & {
   /** Where the book is, without a password. */
@@ -120,8 +127,17 @@ export type Book = AsyncDisposable & {
    *  const { mended } = await book.mend({ dryRun: true });
    *  ``` */
   mend(options?: { readonly dryRun?: boolean }): Promise<Mended>;
+  /** Seals what calls sent and were answered anew with the first of the keys that the book was opened with, also what was kept in
+   *  clear: for a change of keys. It is about all tenants, and may be interrupted and repeated.
+   *
+   *  ```ts
+   *  const [fresh, old] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
+   *  await using book = await open("shop.db", { calls: { key: [fresh, old] } });
+   *  const { requests, answers, missing } = await book.reseal({ dryRun: true });
+   *  ``` */
+  reseal(options?: { readonly dryRun?: boolean }): Promise<Resealed>;
   /** Where the book is, how large, and what made it. It is about all tenants: the size grows with what each of them writes. */
-  info(): Promise<BookInfo>;
+  info(): Promise<BookInfo & BookZone>;
   /** Metrics of this tenant as Prometheus reads them (text, version 0.0.4), from the book as it is now.
    *
    *  ```ts
@@ -174,15 +190,17 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     rooms.ticker ??= startTicker(rooms.jobs, everyMinute(rooms));
     return worker;
   }
-  const ofAllTenants: Pick<Book, "backup" | "held" | "release" | "markAsCopy" | "doctor" | "mend" | "info"> = {
-    backup: (path, options) => backupBook(store, path, options, copyMarks(store.clock.now())),
-    held: (filter) => held(rooms, filter),
-    release: (options) => release(rooms, options),
-    markAsCopy: () => markAsCopy(rooms),
-    doctor: () => examine(store),
-    mend: (options) => mend(store, options),
-    info: () => readInfo(store),
-  };
+  const ofAllTenants: Pick<Book, "backup" | "held" | "release" | "markAsCopy" | "doctor" | "mend" | "reseal" | "info"> =
+    {
+      backup: (path, options) => backupBook(store, path, options, copyMarks(store.clock.now())),
+      held: (filter) => held(rooms, filter),
+      release: (options) => release(rooms, options),
+      markAsCopy: () => markAsCopy(rooms),
+      doctor: () => examine(store),
+      mend: (options) => mend(store, options),
+      reseal: (options) => reseal(store, rooms.calls.settings.keys, options),
+      info: async () => ({ ...(await readInfo(store)), zone: await readBookZone((of) => store.read(of)) }),
+    };
   const book: Book = {
     location: store.location,
     tenantId,
@@ -239,7 +257,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     ),
     queues: outsideUnits(of, "queues", { ...queueVerbs(within), ...queueReads(store, tenantId) }),
     templates: outsideUnits(of, "templates", {
-      ...templateVerbs(known, within),
+      ...templateVerbs(rooms.jobs, known, within),
       ...templateReads(store, tenantId),
     }),
     runs: outsideUnits(of, "runs", openRuns(store, tenantId, seenBy)),
