@@ -80,19 +80,8 @@ export type OpenOptions = Partial<Omit<StoreOptions, "ids">> & {
 
 const known: readonly (keyof OpenOptions)[] = [
   ...(["tenant", "durability", "schema", "connections", "migrate", "attach", "use", "worker", "metadata"] as const),
-  ...([
-    "views",
-    "files",
-    "calls",
-    "zone",
-    "retention",
-    "log",
-    "clock",
-    "random",
-    "waitClock",
-    "fault",
-    "readOnly",
-  ] as const),
+  ...(["views", "files", "calls", "zone", "retention", "log", "clock", "random", "waitClock", "fault"] as const),
+  "readOnly",
 ];
 
 /** Opens a book: a file, `:memory:`, or `postgres://…`. A missing file is made; its folder is not.
@@ -138,13 +127,8 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
       [catchUpKind]: catchUps,
     };
     const notices = noticesOf(calls, stampListeners);
-    const ports: Ports = {
-      kinds,
-      announce: announceTo(events),
-      notices,
-      jobFailed: log.failed,
-      runsEnded: rollUp.soon,
-    };
+    const announce = announceTo(events);
+    const ports: Ports = { kinds, announce, notices, jobFailed: log.failed, runsEnded: rollUp.soon };
     const attachment =
       options.attach === false
         ? undefined

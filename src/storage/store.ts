@@ -5,7 +5,6 @@ import { invalid, type DaybookError } from "../core/error.ts";
 import type { Ids, Random } from "../core/id.ts";
 import { limits } from "../core/limits.ts";
 import type { Keep } from "../core/remember.ts";
-import type { JoinedClient } from "./postgres/join-transaction.ts";
 import type { Reading } from "./reading.ts";
 import type { Dialect, Sql, Value } from "./sql.ts";
 
@@ -70,6 +69,13 @@ export type Some<R> = { readonly rows: R[]; readonly more: boolean };
 export type Stamp = { due(): boolean; run(tx: Tx): Awaitable<void> };
 
 export const neverDue: Stamp = { due: () => false, run: () => undefined };
+
+/** A client of `pg`, as `new Client()` or `pool.connect()` gives it, on which a transaction was begun. */
+export type JoinedClient = {
+  query(config: { text: string; values?: unknown[] }): Promise<{ rows: unknown[]; rowCount: number | null }>;
+  /** Newer drivers know it: "I" outside of any transaction. */
+  getTransactionStatus?(): string | null;
+};
 
 export type Store = {
   readonly dialect: Dialect;

@@ -3,18 +3,11 @@
 import type { ClientBase, QueryConfig } from "pg";
 import { invalid, isDaybookError, type DaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
-import type { Awaitable, Tx } from "../store.ts";
+import type { Awaitable, JoinedClient, Tx } from "../store.ts";
 import { control, integerTypes, loadDriver, quoteName, redactUrl, type Session } from "./connect.ts";
 import { fromPostgresError } from "./postgres-error.ts";
 import type { PostgresParts } from "./postgres-store.ts";
 import { PostgresTx } from "./postgres-tx.ts";
-
-/** A client of `pg`, as `new Client()` or `pool.connect()` gives it, on which a transaction was begun. */
-export type JoinedClient = {
-  query(config: { text: string; values?: unknown[] }): Promise<{ rows: unknown[]; rowCount: number | null }>;
-  /** Newer drivers know it: "I" outside of any transaction. */
-  getTransactionStatus?(): string | null;
-};
 
 const savepoint = "daybook_join";
 
