@@ -98,7 +98,13 @@ for (const backend of cliBackends) {
         ["two", "failed", 0],
       ],
     );
-    await answer(["events", "publish", "bell"], url);
+    const listed = await answer(["listeners", "list"], url);
+    assert.deepEqual(
+      [listed["items"], (listed["live"] as Line[]).map(({ app, name }) => [app, name])],
+      [[], [["lamp", "bell"]]],
+    );
+    const { stdout: published } = await runCli(["events", "publish", "bell", "--book", url], {});
+    assert.match(published, /^\S+ is published to 0 durable listeners; 1 live listener of apps hears it\n$/);
     const heard = await nextOf("listener");
     assert.deepEqual([heard["name"], heard["topic"], heard["status"]], ["default/lamp/0/bell", "bell", "success"]);
     running.child.kill("SIGTERM");
