@@ -140,7 +140,14 @@ export type { Worker, WorkerOptions } from "./jobs/worker/start-worker.ts";
 export { app, type App, type AppScheduleOptions, type RegistrationOptions } from "./define/app.ts";
 export type { Apps } from "./book/app-verbs.ts";
 export type { AnyApp, AppOptions, ErrorPlace, OnError } from "./apps/define.ts";
-export type { AppDetails, AppInstance, AppProcess, AppRecord, RegistrationRecord } from "./apps/read-apps.ts";
+export type {
+  AppDetails,
+  AppInstance,
+  AppListener,
+  AppProcess,
+  AppRecord,
+  RegistrationRecord,
+} from "./apps/read-apps.ts";
 export type { AppRemoved } from "./apps/remove.ts";
 export type { AppStopped } from "./book/app-verbs.ts";
 export type { PendingEvents } from "./apps/instance.ts";

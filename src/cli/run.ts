@@ -14,7 +14,7 @@ Of a folder every file is loaded, and one that cannot be is said and left out (d
 --watch an app whose file is edited is stopped and set up again, for use while you write it.
 
 On a terminal one line shows what happens and failures stay above it. Elsewhere each job that ended
-is a line, with --json an object per line. SIGINT or SIGTERM lets what runs end (within --grace), then
+and each run of a live listener is a line, with --json an object per line. SIGINT or SIGTERM lets what runs end (within --grace), then
 aborts its signals, and ends the program with 0. With 23 it ends when a handler ignored its signal; its
 job runs again elsewhere. A second signal ends it at once.
 

@@ -4,6 +4,7 @@ import { setupFailed } from "../apps/handler.ts";
 import type { Book } from "../book/book.ts";
 import { closeInTime } from "../book/work.ts";
 import { systemClock } from "../core/clock.ts";
+import { liveRunEnded } from "../events/live/live-run.ts";
 import { jobSettled, type JobEnded } from "../jobs/kind.ts";
 import { graceMsOf } from "../jobs/worker/start-worker.ts";
 import { count } from "../verbs/shown.ts";
@@ -91,7 +92,7 @@ type Listening = { begin(): void; end(): Promise<void> };
 async function listen(book: Book, report: WorkReport): Promise<Listening> {
   const reading = new Set<Promise<void>>();
   // The first jobs may have ended before the worker has said that it works.
-  let early: JobEnded[] | undefined = [];
+  let early: (() => void)[] | undefined = [];
   const tell = (job: JobEnded): void => {
     const { run, tenant } = job;
     if (job.status !== "failed" || run === null) return report.ended(job, null);
@@ -101,10 +102,13 @@ async function listen(book: Book, report: WorkReport): Promise<Listening> {
     const done = told.then((error) => report.ended(job, error)).finally(() => reading.delete(done));
     reading.add(done);
   };
-  const forget = jobSettled.subscribe((job) => void (early === undefined ? tell(job) : early.push(job)));
+  const later = (told: () => void): void => void (early === undefined ? told() : early.push(told));
+  const forget = jobSettled.subscribe((job) => later(() => tell(job)));
+  // To the end of the book: what a listener had yet to act on is skipped when the book closes.
+  liveRunEnded.subscribe((run) => later(() => report.heard(run)));
   return {
     begin() {
-      for (const job of early ?? []) tell(job);
+      for (const told of early ?? []) told();
       early = undefined;
     },
     async end() {

@@ -130,6 +130,7 @@ function questions(book: Book, word: string, id: Record<string, string>): Record
     "deadLetters.groups": () => book.deadLetters.groups(),
     "apps.list": () => book.apps.list(),
     "apps.get": () => book.apps.get(`app-of-${canary}`),
+    "apps.listeners": () => book.apps.listeners(),
     "queues.list": () => book.queues.list(),
     "queues.line": () => book.queues.line(`queue-${word}`),
     "templates.get": () => book.templates.get(`template-${word}`),

@@ -72,12 +72,12 @@ test("a list without rows tells a person so, and is empty for a program", () => 
     "deadLetters.groups": "There are no dead letters.",
     "deadLetters.list": "There are no such dead letters.",
     "events.list": "There are no such events on this page.",
-    "listeners.list": "There are no listeners.",
+    "listeners.list": "There are no durable listeners.",
     "sinks.list": "There are no sinks.",
   };
   const paper = { width: 80, colour: false, zone: "UTC", now: 0 };
   for (const [key, expected] of Object.entries(said)) {
-    const shown = verbs.find(([each]) => each === key)?.[1].show({ items: [], next: null }, {}) ?? [];
+    const shown = verbs.find(([each]) => each === key)?.[1].show({ items: [], live: [], next: null }, {}) ?? [];
 
     assert.equal(render(shown, paper), expected);
     assert.match(render(shown, { ...paper, width: null }), /^\w[\w\t ]+$/, "a head alone");

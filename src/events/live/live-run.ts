@@ -15,8 +15,7 @@ import { inSpan } from "../../telemetry/trace.ts";
 import type { LiveEvent } from "../event.ts";
 import type { LiveDefinition } from "./define.ts";
 
-/** A run of a live listener has ended. */
-export const liveRunEnded = defineFact<{
+export type LiveRunEnded = {
   readonly tenant: string;
   readonly name: string;
   readonly runId: string;
@@ -24,7 +23,10 @@ export const liveRunEnded = defineFact<{
   readonly status: RunStatus;
   readonly durationMs: number;
   readonly error: { readonly type: string; readonly message: string } | null;
-}>("live.run_ended");
+};
+
+/** A run of a live listener has ended, or an event that waited was skipped. */
+export const liveRunEnded = defineFact<LiveRunEnded>("live.run_ended");
 
 export type LiveParts = {
   readonly clock: Clock;
