@@ -627,7 +627,18 @@ create table daybook_record_commit (
   constraint daybook_record_commit_id_check CHECK ((id >= 1))
 );
 
+CREATE INDEX commits_by_actor ON daybook.daybook_record_commit USING btree (tenant_id, actor, id) WHERE (actor IS NOT NULL);
+
 CREATE INDEX commits_by_time ON daybook.daybook_record_commit USING btree (tenant_id, clock_from, committed_at, id);
+
+create table daybook_record_commit_type (
+  tenant_id text not null,
+  type_seq bigint not null,
+  commit_id bigint not null,
+  constraint daybook_record_commit_type_pkey PRIMARY KEY (tenant_id, type_seq, commit_id),
+  constraint daybook_record_commit_type_tenant_id_commit_id_fkey FOREIGN KEY (tenant_id, commit_id) REFERENCES daybook_record_commit(tenant_id, id),
+  constraint daybook_record_commit_type_type_seq_fkey FOREIGN KEY (type_seq) REFERENCES daybook_record_type(seq)
+);
 
 create table daybook_record_head (
   tenant_id text not null,

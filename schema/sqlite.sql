@@ -556,7 +556,17 @@ CREATE TABLE daybook_record_commit (
   primary key (tenant_id, id)
 ) strict, without rowid;
 
+CREATE INDEX commits_by_actor on daybook_record_commit (tenant_id, actor, id) where actor is not null;
+
 CREATE INDEX commits_by_time on daybook_record_commit (tenant_id, clock_from, committed_at, id);
+
+CREATE TABLE daybook_record_commit_type (
+  tenant_id text not null,
+  type_seq integer not null references daybook_record_type (seq),
+  commit_id integer not null,
+  primary key (tenant_id, type_seq, commit_id),
+  foreign key (tenant_id, commit_id) references daybook_record_commit (tenant_id, id)
+) strict, without rowid;
 
 CREATE TABLE daybook_record_head (
   tenant_id text not null primary key,
