@@ -1,4 +1,5 @@
 // The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
+import { straysOf } from "../apps/handler.ts";
 import { callReads, callVerbs, type Calls } from "../calls/calls.ts";
 import { reseal, type Resealed } from "../calls/reseal.ts";
 import { appVerbs, type Apps } from "./app-verbs.ts";
@@ -23,7 +24,9 @@ import { queueReads, queueVerbs, type Queues } from "../jobs/queues.ts";
 import { templateReads, templateVerbs, type Templates } from "../jobs/template/template.ts";
 import { startWorker, graceMsOf, refuseWithoutWorker } from "../jobs/worker/start-worker.ts";
 import type { Worker, WorkerOptions } from "../jobs/worker/start-worker.ts";
+import { checkLog, type LogTo } from "../open/log.ts";
 import { callsParts, keepRooms, type Rooms } from "../open/rooms.ts";
+import { readBookZone } from "../schedules/book-zone.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "../schedules/schedules.ts";
 import { startTicker } from "../schedules/ticker.ts";
 import { sinkVerbs, type Sinks } from "./sinks.ts";
@@ -41,6 +44,11 @@ import { bookRecords, type Records } from "./book-records.ts";
 import { closeRooms } from "../open/close-rooms.ts";
 import { copyMarks, held, markAsCopy, release, type Held, type Released, type ReleaseOptions } from "./copy.ts";
 import type { HeldFilter } from "../jobs/wait/hold.ts";
+
+export type BookZone = {
+  /** That of schedules that name none, and whose app names none. */
+  readonly zone: string;
+};
 
 export type Book = AsyncDisposable & {
   /** Where the book is, without a password. */
@@ -130,7 +138,7 @@ export type Book = AsyncDisposable & {
    *  ``` */
   reseal(options?: { readonly dryRun?: boolean }): Promise<Resealed>;
   /** Where the book is, how large, and what made it. It is about all tenants: the size grows with what each of them writes. */
-  info(): Promise<BookInfo>;
+  info(): Promise<BookInfo & BookZone>;
   /** Metrics of this tenant as Prometheus reads them (text, version 0.0.4), from the book as it is now.
    *
    *  ```ts
@@ -148,8 +156,9 @@ export type Book = AsyncDisposable & {
   /** Starts a worker that runs the jobs of `use`, until it is stopped or the book is closed. */
   startWorker(options?: WorkerOptions): Promise<Worker>;
   /** Works until the process is told to stop (SIGINT, SIGTERM), then closes the book. When a handler ignores its signal, or
-   *  closing takes too long, the process ends with the exit code 23 soon after its `grace`. */
-  work(options?: WorkerOptions): Promise<void>;
+   *  closing takes too long, the process ends with the exit code 23 soon after its `grace`. What fails meanwhile is said on stderr,
+   *  or to `log`. */
+  work(options?: WorkerOptions & { readonly log?: LogTo }): Promise<void>;
   /** Waits for what was begun, ends reads that are under way (`closed`), ends the session and closes the book. From the moment it is
    *  called, every other verb is refused with `closed`, but for those of handlers that still run, until it resolves. */
   close(): Promise<void>;
@@ -176,7 +185,10 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
   async function start(options?: WorkerOptions): Promise<Worker> {
     refuse("startWorker");
     if (rooms.worker === false) return refuseWithoutWorker();
-    const worker = await startWorker(rooms.jobs, { ...rooms.worker, ...options }, undefined, joinWorkers);
+    const asked = { ...rooms.worker, ...options };
+    // At once, because the listeners of apps hear already.
+    if (asked.strict === false) straysOf(store).failTheirRun = true;
+    const worker = await startWorker(rooms.jobs, asked, undefined, joinWorkers);
     // Runs of a process that ended before it could.
     rooms.rollUp.soon();
     rooms.ticker ??= startTicker(rooms.jobs, everyMinute(rooms));
@@ -191,7 +203,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       doctor: () => examine(store),
       mend: (options) => mend(store, options),
       reseal: (options) => reseal(store, rooms.calls.settings.keys, options),
-      info: () => readInfo(store),
+      info: async () => ({ ...(await readInfo(store)), zone: await readBookZone((of) => store.read(of)) }),
     };
   const book: Book = {
     location: store.location,
@@ -249,7 +261,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     ),
     queues: outsideUnits(of, "queues", { ...queueVerbs(within), ...queueReads(store, tenantId) }),
     templates: outsideUnits(of, "templates", {
-      ...templateVerbs(known, within),
+      ...templateVerbs(rooms.jobs, known, within),
       ...templateReads(store, tenantId),
     }),
     runs: outsideUnits(of, "runs", openRuns(store, tenantId, seenBy)),
@@ -293,12 +305,18 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       return retain(rooms, tenantId, options);
     },
     startWorker: start,
-    work: (options) =>
-      workUntilSignal(() => start(options), {
+    work: async ({ log, ...options } = {}) => {
+      checkLog(log);
+      const working = async (): Promise<Worker> => {
+        rooms.log.working(log, { location: store.location, session: book.sessionId });
+        return start({ strict: rooms.worker !== false && rooms.worker.strict === true, ...options });
+      };
+      await workUntilSignal(working, {
         graceMs: graceMsOf({ ...(rooms.worker === false ? {} : rooms.worker), ...options }),
         close,
         running: () => [...rooms.workers].reduce((sum, { running }) => sum + running, 0),
-      }),
+      });
+    },
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -85,7 +85,7 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms, { joined }: Origin): UserTx {
       return tracked(unit, "queues", queueVerbs(within));
     },
     get templates() {
-      return tracked(unit, "templates", templateVerbs(known, within));
+      return tracked(unit, "templates", templateVerbs(rooms.jobs, known, within));
     },
     get records() {
       // Two that commit records of one tenant at the same time cannot both have seen everything: one is run again.

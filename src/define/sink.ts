@@ -1,6 +1,7 @@
 // sink(): hands events to the outside: to a webhook, a function, or a broker. A sink is a durable listener that keeps the order
 // of each key, so retries, dead letters, redrive, pause and lag are the listeners' own. This is the outbox.
-import { checkWebhook, deliver, type Webhook } from "../calls/attempt/send.ts";
+import { deliver } from "../calls/attempt/send.ts";
+import { checkWebhook } from "../calls/webhook.ts";
 import { type Broker, type CloudEvent, useBroker, receiverId, sinkPrefix, streamId } from "../calls/sink/broker.ts";
 import { invalid } from "../core/error.ts";
 import { killPoint } from "../core/fact.ts";
@@ -10,6 +11,7 @@ import { isoTime } from "../core/time.ts";
 import { defineListener, type AnyListener, type Heard, type ListenerOptions, type SaidOf } from "../events/define.ts";
 import type { EventInfo } from "../events/event.ts";
 import { where, type Predicate, type Where } from "../events/live/where.ts";
+import type { Webhook } from "../jobs/notice.ts";
 import { neverBlamed } from "../jobs/settle/settle.ts";
 import type { ListenerContext } from "./listener.ts";
 import { roomsOf } from "../open/rooms.ts";

@@ -4,7 +4,6 @@ import type { Clock } from "../../core/clock.ts";
 import { invalid } from "../../core/error.ts";
 import { killPoint } from "../../core/fact.ts";
 import { advise } from "../../core/retry.ts";
-import { refuseUnknown } from "../../core/suggest.ts";
 import { defineJob, type AnyJob } from "../../jobs/define.ts";
 import type { Engine } from "../../jobs/engine.ts";
 import type { RunContext } from "../../jobs/run/run.ts";
@@ -12,10 +11,9 @@ import { neverBlamed } from "../../jobs/settle/settle.ts";
 import { callJobName, callQueue, callRefused } from "../call.ts";
 import type { Phases } from "../client/connector.ts";
 import { exchange, failureOf, reasonOf, type Answer } from "../client/exchange.ts";
-import { checkRequest, outgoingOf, type RequestContent } from "../request/content.ts";
+import { outgoingOf, type RequestContent } from "../request/content.ts";
 import { keepAnswer } from "../request/kept.ts";
 import type { CallsRoom } from "../room.ts";
-import { cloudEventsJson } from "../sink/broker.ts";
 import type { ReadySend } from "./begin.ts";
 import { adviceAfter, answered, failed, saidIn, type AttemptEnd, type Timing } from "./end.ts";
 
@@ -96,26 +94,6 @@ export function callJob(room: CallsRoom): AnyJob {
 
 function notByHand(): never {
   throw invalid("a call is made with calls.submit, and changed with calls.reschedule: its job is not for hands");
-}
-
-export type Webhook = {
-  readonly url: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Signs by Standard Webhooks. While a secret is being changed, give both, the new one first. */
-  readonly secret?: string | readonly string[];
-};
-
-/** Checks a webhook. The message becomes its body. */
-export function checkWebhook(webhook: Webhook): RequestContent {
-  refuseUnknown(webhook, ["url", "headers", "secret"], "webhook");
-  const { url, headers, secret } = webhook;
-  return checkRequest({
-    method: "POST",
-    url,
-    body: "",
-    headers: { "content-type": cloudEventsJson, ...headers },
-    ...(secret === undefined ? {} : { secret }),
-  });
 }
 
 type Delivery = {
