@@ -183,6 +183,8 @@ CREATE TABLE daybook_definition (
   rate_by_key integer not null check (rate_by_key in (0, 1)),
   -- JSON Schema of what it takes, where its library offers one.
   params_schema text,
+  -- Which webhook hears of which ends; its secrets are sealed.
+  notify text,
   app text,
   instance integer,
   registration text,
@@ -309,6 +311,7 @@ CREATE TABLE daybook_job_group (
   on_failure text not null check (on_failure in ('stop', 'continue', 'skip')),
   status text not null default 'open' check (status in ('open', 'completed', 'failed', 'partial', 'cancelled')),
   slots integer not null check (slots >= 0),
+  notify text,
   created_at integer not null,
   cancel_requested_at integer,
   stopped_at integer,
@@ -358,6 +361,7 @@ CREATE TABLE daybook_job_template (
   backoff text,
   timeout_ms integer check (timeout_ms > 0),
   losses integer check (losses >= 0),
+  notify text,
   created_at integer not null,
   updated_at integer not null,
   archived_at integer,
@@ -881,6 +885,12 @@ CREATE TABLE daybook_schedule (
 CREATE INDEX schedules_due on daybook_schedule (next_at) where next_at is not null;
 
 CREATE INDEX schedules_held on daybook_schedule (seq) where held = 1;
+
+CREATE TABLE daybook_schedule_zone (
+  one integer primary key check (one = 1),
+  zone text not null,
+  changed_at integer not null
+) strict;
 
 CREATE TABLE daybook_session (
   seq integer primary key,
