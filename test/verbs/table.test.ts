@@ -130,6 +130,14 @@ test("a release tells that --apply is about --drop alone, because without it eve
   assert.match(release.input["apply"]?.about ?? "", /^with --drop: /);
 });
 
+test("who may read sees that a call was made, and who looks after the book what it said", () => {
+  const roles = ["calls.show", "calls.list", "calls.explain", "calls.reveal", "calls.curl", "book.reseal"].map(
+    (key) => verbs.find(([each]) => each === key)?.[1].role,
+  );
+
+  assert.deepEqual(roles, ["read", "read", "read", "admin", "admin", "admin"]);
+});
+
 test("what destroys opens the book to look until --apply, and a release only when it drops", () => {
   const isLooking = (key: string, input: Record<string, unknown>): boolean | undefined => {
     const verb = verbs.find(([each]) => each === key)?.[1] ?? assert.fail(key);
