@@ -33,11 +33,11 @@ CREATE TABLE daybook_call (
   finished_at integer,
   method text not null check (method in ('GET', 'POST', 'PUT', 'DELETE', 'PATCH')),
   host text not null,
-  request text not null,
-  content text,
   key_id text,
   kept text not null check (kept in ('sealed', 'clear', 'until_ended')),
   fingerprint text,
+  request text not null,
+  content text,
   policy text not null,
   outcome text,
   correlation_id text not null,
@@ -74,8 +74,8 @@ CREATE TABLE daybook_call_attempt (
   response_status integer,
   response_bytes integer,
   response_truncated integer not null default 0,
-  answer text,
   key_id text,
+  answer text,
   error_kind text,
   error_message text,
   dns_ms real,
@@ -885,6 +885,12 @@ CREATE TABLE daybook_schedule (
 CREATE INDEX schedules_due on daybook_schedule (next_at) where next_at is not null;
 
 CREATE INDEX schedules_held on daybook_schedule (seq) where held = 1;
+
+CREATE TABLE daybook_schedule_zone (
+  one integer primary key check (one = 1),
+  zone text not null,
+  changed_at integer not null
+) strict;
 
 CREATE TABLE daybook_session (
   seq integer primary key,

@@ -78,6 +78,8 @@ export type Ports = {
   readonly announce?: Announce;
   /** Left out where no calls are made. */
   readonly notices?: Notices;
+  /** A job has failed, and that is on disk. Told in this process only. */
+  jobFailed?(job: JobEnded): void;
   /** Runs have ended, and are on disk. Told once for a batch, in this process only. */
   runsEnded?(): void;
 };

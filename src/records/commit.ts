@@ -116,6 +116,13 @@ export async function listCommits(reader: RecordReader, filter: CommitFilter): P
   return { items, next: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
 }
 
+/** Those after `from` up to `to`, in their order. */
+export async function readCommits(reader: RecordReader, from: number, to: number): Promise<CommitRecord[]> {
+  const rows = await reader.heavy<CommitRow>(sql`${selectCommits} where record_commit.tenant_id = ${reader.tenant}
+    and record_commit.id > ${from} and record_commit.id <= ${to} order by record_commit.id`);
+  return rows.map(toCommit);
+}
+
 export async function readCommit(reader: RecordReader, id: number): Promise<CommitRecord> {
   const { commit } = await readHead(reader);
   if (checkCommit(id, commit, "commit") === 0) throw notFound("there is no commit 0: they count from 1", { commit: 0 });

@@ -2,7 +2,7 @@
 import type { Migration } from "../storage/migrate.ts";
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { View } from "../storage/view.ts";
-import { asText, clustered, integer, json, plainText, sequence, strict } from "../storage/word.ts";
+import { asText, clustered, followingColumns, integer, json, plainText, sequence, strict } from "../storage/word.ts";
 
 // The same columns in both tables.
 const what = sql`
@@ -97,6 +97,8 @@ export const recordMigrations: readonly Migration[] = [
         ${document},
         unique (tenant_id, type_seq, key, from_commit),
         check (to_commit > from_commit), ${endsTogether})${strict}`,
+      sql`${followingColumns("daybook_record", "tenant_id, type_seq, from_type_seq, to_type_seq")}`,
+      sql`${followingColumns("daybook_record_version", "tenant_id, type_seq, from_type_seq, to_type_seq")}`,
       // A scan of the past reads only the versions that were closed since.
       sql`create index versions_closed on daybook_record_version (tenant_id, type_seq, to_commit)`,
       sql`create index versions_from on daybook_record_version (tenant_id, from_type_seq, from_key, to_commit) where from_key is not null`,

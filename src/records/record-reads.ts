@@ -11,7 +11,7 @@ import type { ChangePage, ChangeRecord, CommitChangesOptions, DiffOptions, DiffP
 import { readEntry, type EntryOf, type KeyOf, type ReadOptions, type ValueOf } from "./entry.ts";
 import { readBlame, readHistory, type Blamed, type HistoryOptions, type HistoryPage } from "./history.ts";
 import { createQuery, type Asking, type Query } from "./query/query.ts";
-import { exportRecords, type ExportOptions } from "./transfer.ts";
+import { exportRecords, type ExportOptions } from "./export.ts";
 import { traverse, type Reached, type TraverseOptions } from "./traverse.ts";
 
 export type RecordReads = {
@@ -61,7 +61,7 @@ export type RecordReads = {
   types(): Promise<RecordTypeInfo[]>;
   /** The definition of a type as the book knows it, for tools. No schema checks its documents. */
   type(name: string): Promise<AnyRecordType>;
-  /** All records as lines of JSON: a header, the entities, the relations. */
+  /** All records as lines of JSON: a header, the entities, the relations, a trailer. `history: true`: every commit with its changes. */
   export(options?: ExportOptions): AsyncIterable<string>;
   /** The records that are connected with this one, each by a shortest path. */
   traverse(type: AnyEntity, key: string, options: TraverseOptions): Promise<Reached[]>;

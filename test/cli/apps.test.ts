@@ -77,6 +77,7 @@ for (const backend of cliBackends) {
       "apps/readings.ts": "export const readings = 3;",
       "apps/lamp.test.ts": 'throw new Error("a test is no app");',
       "daybook.config.ts": `export default {
+        zone: "Europe/Oslo",
         apps: { lamp: { instances: [{ room: "attic" }, { rom: "cellar" }] }, lmp: { instances: [] } } };`,
     });
     const { running, next } = startRun(t, cwd, ["--book", url, "./apps"]);
@@ -131,6 +132,10 @@ for (const backend of cliBackends) {
     assert.deepEqual(await refusal(["apps", "show", "lmp"], url), [
       ...[4, "not_found", 'there is no app "lmp": did you mean "lamp"?'],
     ]);
+
+    assert.equal((await answer(["info"], url))["zone"], "Europe/Oslo");
+    const schedule = await answer(["schedules", "show", "default/lamp/0/morning"], url);
+    assert.equal(schedule["zone"], "Europe/Oslo");
 
     const would = await runCli(["apps", "remove", "lamp", "--book", url], {});
     assert.equal(

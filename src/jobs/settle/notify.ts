@@ -14,6 +14,7 @@ export async function tellAllEnded(tx: Tx, ports: Ports, all: readonly Ended[], 
   for (const { job, outcome } of all) {
     if (announced) await ports.announce?.jobEnded(tx, outcome, job);
     if (jobSettled.heard) tx.afterCommit(() => jobSettled.state(outcome));
+    if (outcome.status === "failed") tx.afterCommit(() => ports.jobFailed?.(outcome));
   }
 }
 

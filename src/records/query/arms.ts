@@ -60,35 +60,46 @@ export function armsOf(
   ];
 }
 
-/** The one record of this key, in each table that may hold it; at most one of them does. Each table gets an alias of its own. */
-export function armsOfOne(reader: RecordReader, sort: Sort, moment: Moment, key: Sql, nextAlias: () => Sql): Arm[] {
-  const { seq } = sort;
-  const at = (table: Sql): Sql =>
-    sql`${table}.tenant_id = ${reader.tenant} and ${table}.type_seq = ${seq} and ${table}.key = ${key}`;
-  const arm = (table: string, picks: (alias: Sql) => Sql): Arm => {
-    const alias = nextAlias();
-    return {
-      table: sql`daybook_${rawSql(table)} as ${alias}`,
-      alias,
-      picks: sql`${at(alias)} ${picks(alias)}`,
-      indexes: [],
-    };
-  };
-  if (moment !== null) {
-    // The newest version that had begun by then: one seek, however many versions the record has.
-    const newest = sql`(select max(begun.from_commit) from daybook_record_version as begun
-      where ${at(rawSql("begun"))} and begun.from_commit <= ${moment})`;
+/** The one record of this key, in each table that may hold it; at most one of them does. Each table gets an alias of its own. `joined`:
+ *  the tables are joined one after the other, so the second is only looked at for what is not in the first. */
+export function armsOfOne(
+  reader: RecordReader,
+  sort: Sort,
+  moment: Moment,
+  key: Sql,
+  { nextAlias, joined }: { readonly nextAlias: () => Sql; readonly joined: boolean },
+): Arm[] {
+  const { tenant, dialect } = reader;
+  const at = (table: Sql, of: Sql): Sql =>
+    sql`${table}.tenant_id = ${tenant} and ${table}.type_seq = ${sort.seq} and ${table}.key = ${of}`;
+  const alias = nextAlias();
+  const live = { table: sql`daybook_record as ${alias}`, alias, indexes: sort.indexes };
+  if (moment === null && isLive(reader, moment, sort)) return [{ ...live, picks: at(alias, key) }];
+  const other = nextAlias();
+  if (moment === null) {
+    const { unchanged, own } = ownRows(reader, sort.seq, other);
     return [
-      arm("record", (alias) => sql`and ${alias}.from_commit <= ${moment}`),
-      arm("record_version", (alias) => sql`and ${alias}.from_commit = ${newest} and ${alias}.to_commit > ${moment}`),
+      { ...live, picks: sql`${at(alias, key)} and ${unchanged(alias)}` },
+      { table: own, alias: other, picks: sql`${other}.key = ${key}`, indexes: [] },
     ];
   }
-  if (isLive(reader, moment, sort)) return [arm("record", () => sql``)];
-  const alias = nextAlias();
-  const { unchanged, own } = ownRows(reader, seq, alias);
+  // SQLite seeks the newest version that had begun by then, however many versions the record has. PostgreSQL chooses between a seek
+  // and one pass over all that was closed since.
+  const begun = rawSql("begun");
+  const missing = joined ? sql`case when ${alias}.key is null then ${key} end` : key;
+  const from =
+    dialect === "sqlite"
+      ? sql`= (select max(begun.from_commit) from daybook_record_version as begun
+          where ${at(begun, missing)} and begun.from_commit <= ${moment})`
+      : sql`<= ${moment}`;
   return [
-    arm("record", (live) => sql`and ${unchanged(live)}`),
-    { table: own, alias, picks: sql`${alias}.key = ${key}`, indexes: [] },
+    { ...live, picks: sql`${at(alias, key)} and ${alias}.from_commit <= ${moment}` },
+    {
+      table: sql`daybook_record_version as ${other}`,
+      alias: other,
+      picks: sql`${at(other, key)} and ${other}.from_commit ${from} and ${other}.to_commit > ${moment}`,
+      indexes: sort.indexes.filter((index) => index.temporal),
+    },
   ];
 }
 

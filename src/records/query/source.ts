@@ -77,7 +77,7 @@ function joinEnd(
   end: End,
   record: Sql,
 ): { end: End; join: Sql; column: (name: string) => Sql } {
-  const arms = armsOfEnd(ground, sort, end, record);
+  const arms = armsOfEnd(ground, sort, end, record, true);
   return {
     end,
     join: joinSql(arms.map(({ table, picks }) => sql`left join ${table} on ${picks}`)),
@@ -91,10 +91,15 @@ function joinEnd(
   };
 }
 
-function armsOfEnd(ground: Ground, { ends }: Sort, end: End, record: Sql): Arm[] {
-  if (ends === null) throw invalid(`an entity has no "${end}": only relations have endpoints`);
+function armsOfEnd(ground: Ground, sort: Sort, end: End, record: Sql, joined = false): Arm[] {
   const key = sql`${record}.${rawSql(`${end}_key`)}`;
-  return armsOfOne(ground.reader, ends[end], ground.moment, key, () => aliasOf(ground, "end"));
+  const nextAlias = (): Sql => aliasOf(ground, "end");
+  return armsOfOne(ground.reader, sortAt(sort, end), ground.moment, key, { nextAlias, joined });
+}
+
+function sortAt({ ends }: Sort, end: End): Sort {
+  if (ends !== null) return ends[end];
+  throw invalid(`an entity has no "${end}": only relations have endpoints`);
 }
 
 export function aliasOf({ names }: Ground, what: string): Sql {
@@ -120,13 +125,12 @@ export function scopeOf(ground: Ground, sort: Sort, record: Sql, indexes: readon
 
 /** Whether the endpoint fits. */
 function endFits(ground: Ground, sort: Sort, record: Sql, end: End, where: Condition): Sql {
-  const { ends } = sort;
-  if (ends !== null && begins(ground, ends[end], where)) {
-    const each = selectsOf(ground, ends[end], "end", "key", where);
-    return sql`${record}.${rawSql(`${end}_key`)} in (${each})`;
+  const entity = sortAt(sort, end);
+  if (begins(ground, entity, where)) {
+    return sql`${record}.${rawSql(`${end}_key`)} in (${selectsOf(ground, entity, "end", "key", where)})`;
   }
-  const each = armsOfEnd(ground, sort, end, record).map(({ table, picks, alias }) => {
-    const fits = compileCondition(scopeOf(ground, (ends as NonNullable<typeof ends>)[end], alias), where);
+  const each = armsOfEnd(ground, sort, end, record).map(({ table, picks, alias, indexes }) => {
+    const fits = compileCondition(scopeOf(ground, entity, alias, indexes), where);
     return sql`exists (select 1 from ${table} where ${picks} and ${fits})`;
   });
   return sql`(${joinSql(each, " or ")})`;
@@ -157,8 +161,8 @@ function relatedSql(ground: Ground, record: Sql, condition: RelatedCondition): S
   }
   const alias = aliasOf(ground, "link");
   const each = armsOf(ground.reader, sort, ground.moment, alias, "indexed", endTypes(sort, alias)).map(
-    ({ table, picks }) => sql`from ${table} where ${picks} and ${alias}.${rawSql(near)} = ${key}
-      and ${compileCondition(scopeOf(ground, sort, alias), where)}`,
+    ({ table, picks, indexes }) => sql`from ${table} where ${picks} and ${alias}.${rawSql(near)} = ${key}
+      and ${compileCondition(scopeOf(ground, sort, alias, indexes), where)}`,
   );
   if (isSome || isNone) {
     const some = each.map((from) => sql`exists (select 1 ${from})`);
@@ -171,9 +175,9 @@ function relatedSql(ground: Ground, record: Sql, condition: RelatedCondition): S
 const signs = { eq: "=", ne: "<>", lt: "<", lte: "<=", gt: ">", gte: ">=" } as const;
 
 /** The indexes on relations begin with the type of an end. */
-export function endTypes({ ends }: Sort, alias: Sql): Sql {
+export function endTypes({ ends }: Sort, alias: Sql, sides: readonly End[] = ["from", "to"]): Sql {
   if (ends === null) return sql``;
-  return sql`and ${alias}.from_type_seq = ${ends.from.seq} and ${alias}.to_type_seq = ${ends.to.seq}`;
+  return joinSql(sides.map((side) => sql`and ${alias}.${rawSql(`${side}_type_seq`)} = ${ends[side].seq}`));
 }
 
 /** Whether the condition, as a whole, wants few values of an indexed field. */
