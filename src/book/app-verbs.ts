@@ -11,7 +11,8 @@ import {
   type AppRecord,
 } from "../apps/read-apps.ts";
 import { removeApp, type AppRemoved } from "../apps/remove.ts";
-import { notFound } from "../core/error.ts";
+import { invalid, notFound } from "../core/error.ts";
+import { quote } from "../core/quote.ts";
 import type { Engine } from "../jobs/engine.ts";
 
 export type Apps = {
@@ -57,7 +58,10 @@ export function appVerbs(
     listeners: () => listAppListeners(store, tenant),
     get: (key) => readApp(store, tenant, key, seenBy),
     async reload(app) {
-      const key = typeof app === "string" ? app : app.key;
+      const key = typeof app === "string" ? app : app?.key;
+      if (typeof app !== "string" && (app?.kind !== "app" || !Array.isArray(app.instances))) {
+        throw invalid(`the app is ${quote(app)}: give its key, or what app() made`);
+      }
       const pending = await running(key).reload(app);
       return { ...(await readApp(store, tenant, key, seenBy)), pending };
     },

@@ -21,7 +21,7 @@ import { checkValue, sql, Sql, type BuiltAnswer, type Dialect, type UserMark, ty
 import type { Awaitable, Reader, Row, Tx } from "../storage/store.ts";
 import { checkUserSql, notYours, quoteSql } from "../storage/user-sql.ts";
 import { anyOf } from "../storage/word.ts";
-import { runUnit, wrapVerbs, type Origin, type Unit } from "../storage/unit.ts";
+import { refuseAlien, runUnit, wrapVerbs, type Origin, type Unit } from "../storage/unit.ts";
 
 export type UserTx = {
   /** The tenant whose handle began the transaction. */
@@ -241,7 +241,10 @@ function plainRows<R>(rows: R[]): R[] {
 function tracked<Verbs extends object>(unit: Unit, room: string, verbs: Verbs): Verbs {
   return wrapVerbs(verbs, (name, verb) => {
     const tracking = (...args: unknown[]): unknown =>
-      unit.track(`tx.${room}.${name}`, placeOf(tracking), () => verb(...args));
+      unit.track(`tx.${room}.${name}`, placeOf(tracking), () => {
+        refuseAlien(`tx.${room}.${name}`, args);
+        return verb(...args);
+      });
     return tracking;
   });
 }

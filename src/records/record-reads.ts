@@ -92,10 +92,11 @@ export function recordReads(asking: Asking): RecordReads {
     entry: (type, key, options) => run("entry", () => readEntry(reader, type, key, options)),
     query: (type) => createQuery(asking, checkDefinition(type, "query")),
     head: () => run("head", async () => (await readHead(reader)).commit),
-    history: (type, key, options = {}) => run("history", () => readHistory(reader, type, key, options)),
+    history: (type, key, options = {}) =>
+      run("history", () => readHistory(reader, checkDefinition(type, "history"), key, options)),
     since: (commit, options = {}) => run("since", () => readSince(reader, commit, options)),
     diff: (from, to, options = {}) => run("diff", () => readDiff(reader, from, to, options)),
-    blame: (type, key) => run("blame", () => readBlame(reader, type, key)),
+    blame: (type, key) => run("blame", () => readBlame(reader, checkDefinition(type, "blame"), key)),
     types: () => run("types", () => listTypes(reader)),
     type: (name) => run("type", () => storedDefinition(reader, name)),
     export: (options = {}) => exportRecords(asking.exporter ?? reader, options),

@@ -5,6 +5,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { afterEither, systemClock, type Clock, type Timer } from "../core/clock.ts";
 import { calledAt, calledFrom, invalid, showPlace, warnOf, type DaybookError, type Place } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
+import { quote } from "../core/quote.ts";
 import { usedAfterEnd, type Awaitable, type Store, type Tx } from "./store.ts";
 import { readAs } from "./reading.ts";
 
@@ -167,9 +168,21 @@ export function outsideUnits<Verbs extends object>({ store, tenant }: Of, what: 
     return (...args) =>
       namingCaller(() => {
         refuseVerb(verb, store);
+        refuseAlien(verb, args);
         return readAs({ tenant, verb, msMax }, () => call(...args));
       });
   });
+}
+
+/** Refuses what no verb takes, before a message is made of it, which fails for a symbol, or a back end reads it, which differ about
+ *  bytes. What else is wrong the verb itself says best. */
+export function refuseAlien(verb: string, given: readonly unknown[]): void {
+  for (const [index, each] of given.entries()) {
+    const isAlien = typeof each === "symbol" || typeof each === "bigint" || ArrayBuffer.isView(each);
+    if (!isAlien) continue;
+    const what = ArrayBuffer.isView(each) ? "bytes" : quote(each);
+    throw invalid(`argument ${index + 1} of ${verb} is ${what}, which no verb takes: give text, or an object`);
+  }
 }
 
 /** Runs a verb. When it fails with an error of ours, the error names the caller that awaits the verb. */

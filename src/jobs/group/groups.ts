@@ -3,6 +3,7 @@
 import { conflict, DaybookError, invalid, notFound } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
+import { quote } from "../../core/quote.ts";
 import { checkWord, refuseUnknown, refuseUnknownFilter } from "../../core/suggest.ts";
 import { shape } from "../../storage/shape.ts";
 import { joinSql, rawSql, sql } from "../../storage/sql.ts";
@@ -64,6 +65,11 @@ export function groupVerbs(ports: Ports, lookUp: LookUp, within: Within): GroupV
     async create(options, build) {
       const asked: [AnyJob | string, unknown, EnqueueOptions | undefined][] = [];
       let open = true;
+      if (typeof build !== "function") {
+        throw invalid(
+          `the jobs of the group are ${quote(build)}: give a function, (group) => { group.add(job, params); }`,
+        );
+      }
       await build({
         add(definition: AnyJob | string, params?: unknown, more?: EnqueueOptions) {
           if (!open) throw invalid("group.add was called after the group was made: use groups.add(id, …)");

@@ -73,6 +73,7 @@ export function toTemplates(rows: readonly Row[]): TemplateRecord[] {
 
 /** The same, or an error that says which name was probably meant. */
 export async function findTemplate(read: ReadRows, tenant: string, name: string, lock?: Sql): Promise<TemplateRecord> {
+  if (typeof name !== "string") checkName(name, "template name");
   const found = await readTemplate(read, tenant, name, lock);
   if (found !== undefined) return found;
   const others = await read<{ name: string }>(sql`select name from daybook_job_template job_template
