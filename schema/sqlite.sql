@@ -228,6 +228,19 @@ CREATE INDEX events_of_chain on daybook_event (tenant_id, root_event_id, seq) wh
 
 CREATE UNIQUE INDEX events_one_per_dedupe_key on daybook_event (tenant_id, dedupe_key) where dedupe_key is not null;
 
+CREATE TABLE daybook_eviction (
+  tenant_id text not null,
+  day_at integer not null,
+  what text not null check (what in ('decision', 'event', 'job', 'log', 'reservation', 'rollup', 'run')),
+  reason text not null check (reason in ('age', 'size', 'count')),
+  removed integer not null,
+  -- When the oldest and the newest of what was removed were made, and when it was last removed.
+  from_at integer not null,
+  until_at integer not null,
+  removed_at integer not null,
+  primary key (tenant_id, day_at, what, reason)
+) strict;
+
 CREATE TABLE daybook_job (
   seq integer primary key,
   tenant_id text not null,
@@ -484,19 +497,6 @@ CREATE TABLE daybook_place (
   place text not null
 ) strict;
 
-CREATE TABLE daybook_pruning (
-  seq integer primary key,
-  tenant_id text not null,
-  pruned_at integer not null,
-  what text not null,
-  filter text not null,
-  removed integer not null,
-  first_at integer,
-  last_at integer
-) strict;
-
-CREATE INDEX prunings_of_tenant on daybook_pruning (tenant_id, seq);
-
 CREATE TABLE daybook_rate_window (
   tenant_id text not null,
   rate_key text not null,
@@ -556,7 +556,17 @@ CREATE TABLE daybook_record_commit (
   primary key (tenant_id, id)
 ) strict, without rowid;
 
+CREATE INDEX commits_by_actor on daybook_record_commit (tenant_id, actor, id) where actor is not null;
+
 CREATE INDEX commits_by_time on daybook_record_commit (tenant_id, clock_from, committed_at, id);
+
+CREATE TABLE daybook_record_commit_type (
+  tenant_id text not null,
+  type_seq integer not null references daybook_record_type (seq),
+  commit_id integer not null,
+  primary key (tenant_id, type_seq, commit_id),
+  foreign key (tenant_id, commit_id) references daybook_record_commit (tenant_id, id)
+) strict, without rowid;
 
 CREATE TABLE daybook_record_head (
   tenant_id text not null primary key,
@@ -674,6 +684,12 @@ CREATE INDEX reservations_of_session on daybook_reservation (session_seq) where 
 
 CREATE UNIQUE INDEX reservations_one_per_lane on daybook_reservation (lane_seq) where status = 'active';
 
+CREATE TABLE daybook_retention (
+  one integer primary key check (one = 1),
+  policy text not null,
+  applied_at integer
+) strict;
+
 CREATE TABLE daybook_run (
   seq integer primary key,
   tenant_id text not null,
@@ -742,17 +758,6 @@ CREATE TABLE daybook_run_command (
 ) strict;
 
 CREATE INDEX run_commands_open on daybook_run_command (host, started_at) where ended_at is null;
-
-CREATE TABLE daybook_run_eviction (
-  tenant_id text not null,
-  day_at integer not null,
-  what text not null check (what in ('run', 'log', 'rollup')),
-  reason text not null check (reason in ('age', 'size')),
-  removed integer not null,
-  -- The newest of what was removed.
-  until_at integer not null,
-  primary key (tenant_id, day_at, what, reason)
-) strict;
 
 CREATE TABLE daybook_run_failure (
   series_seq integer not null references daybook_run_series (seq),
