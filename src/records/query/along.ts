@@ -25,9 +25,8 @@ function relatedRows(ground: Ground, documents: RelatedDocuments, key: Sql): Sql
   if (sort === undefined) return rawSql(dialect === "sqlite" ? "'[]'" : "'[]'::jsonb");
   const [near, far] = way === "out" ? (["from", "to"] as const) : (["to", "from"] as const);
   const [link, row] = [aliasOf(ground, "link"), aliasOf(ground, "row")];
-  const only = sql`${link}.${rawSql(`${near}_key`)} = ${key}`;
   const ends = [far, ...orders.map(({ at }) => at.side).filter((side) => side === "from" || side === "to")];
-  const { from, scope } = readFrom(ground, sort, where, { order: "ordered", ends, alias: link, only });
+  const { from, scope } = readFrom(ground, sort, where, { order: "ordered", ends, alias: link, of: { near, key } });
   const sorted = sortedBy(scope, orders);
   const columns = [
     ...linkColumns.map((name) => sql`${link}.${rawSql(name)}`),

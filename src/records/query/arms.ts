@@ -1,9 +1,10 @@
 // The tables that hold the records of a type at a moment: the live rows, the versions closed since, and what the transaction itself
 // changed.
-import { rawSql, sql, type Sql } from "../../storage/sql.ts";
+import { joinSql, rawSql, sql, type Sql } from "../../storage/sql.ts";
 import { anyOf, jsonOf, rowSet } from "../../storage/word.ts";
 import type { Index } from "../define/definition.ts";
 import type { Moment } from "../commit.ts";
+import type { End } from "./condition.ts";
 import type { RecordReader } from "../record-reader.ts";
 import { rowColumns, toRow } from "../write/record-unit.ts";
 
@@ -26,26 +27,30 @@ export function isLive(reader: RecordReader, moment: Moment, { seq }: Sort): boo
   return moment === null && !reader.pending().some((change) => change.row.seq === seq);
 }
 
+/** `ends`: the types of the ends are named, with which the indexes on relations begin. `near`: it is read by the key of this end. SQLite is
+ *  told the index then: by statistics of a time when there were few relations it would read them all for each entity. */
 export function armsOf(
   reader: RecordReader,
   sort: Sort,
   moment: Moment,
   alias: Sql,
-  owner: Owner,
-  more: Sql = sql``,
+  { owner = "indexed", near, ends = [] }: { owner?: Owner; near?: End; ends?: readonly End[] } = {},
 ): Arm[] {
   const { seq, indexes } = sort;
-  const plus = owner === "unindexed" && reader.dialect === "sqlite" ? rawSql("+") : sql``;
+  const isSqlite = reader.dialect === "sqlite";
+  const types = endTypes(sort, alias, near === undefined ? ends : [near]);
+  const by = (name: string): Sql => (isSqlite && near !== undefined ? rawSql(`indexed by ${name}_${near}`) : sql``);
+  const plus = owner === "unindexed" && isSqlite ? rawSql("+") : sql``;
   const mine =
     owner === "implied" && moment === null
-      ? sql`${alias}.type_seq = ${seq} ${more}`
-      : sql`${plus}${alias}.tenant_id = ${reader.tenant} and ${alias}.type_seq = ${seq} ${more}`;
-  const live = sql`daybook_record as ${alias}`;
+      ? sql`${alias}.type_seq = ${seq} ${types}`
+      : sql`${plus}${alias}.tenant_id = ${reader.tenant} and ${alias}.type_seq = ${seq} ${types}`;
+  const live = sql`daybook_record as ${alias} ${by("relations")}`;
   if (moment !== null) {
     return [
       { table: live, alias, picks: sql`${mine} and ${alias}.from_commit <= ${moment}`, indexes },
       {
-        table: sql`daybook_record_version as ${alias}`,
+        table: sql`daybook_record_version as ${alias} ${by("versions")}`,
         alias,
         picks: sql`${mine} and ${alias}.to_commit > ${moment} and ${alias}.from_commit <= ${moment}`,
         indexes: indexes.filter((index) => index.temporal),
@@ -113,4 +118,10 @@ function ownRows(reader: RecordReader, seq: number, alias: Sql): { unchanged: (l
     own: sql`(select key, from_key, to_key, instance_key, ${jsonOf("body")} as body, revision,
       cast(null as bigint) as from_commit, schema_version from ${rowSet("own", rowColumns, rows)}) as ${alias}`,
   };
+}
+
+/** The types of the ends of a relation, as conditions. */
+export function endTypes({ ends }: Sort, alias: Sql, sides: readonly End[]): Sql {
+  if (ends === null) return sql``;
+  return joinSql(sides.map((side) => sql`and ${alias}.${rawSql(`${side}_type_seq`)} = ${ends[side].seq}`));
 }

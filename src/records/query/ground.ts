@@ -6,13 +6,13 @@ import { momentOf } from "../commit.ts";
 import type { AnyRecordType, Index } from "../define/definition.ts";
 import type { TypeRow } from "../define/record-type.ts";
 import type { RecordReader } from "../record-reader.ts";
-import { isLive, type Sort } from "./arms.ts";
+import { endTypes, isLive, type Sort } from "./arms.ts";
 import { compileCondition } from "./compile.ts";
 import { leavesOf, type Condition } from "./condition.ts";
 import { beginningsOf, markOf, type Beginning } from "./few.ts";
 import type { Question } from "./read-query.ts";
 import type { WithDocuments } from "./related.ts";
-import { endTypes, scopeOf, type Ground } from "./source.ts";
+import { scopeOf, type Ground } from "./source.ts";
 
 /** The ground of a question, and the type that it is about; undefined when nothing of that type was ever written. */
 export async function groundOf(
@@ -127,7 +127,7 @@ async function countUpTo(ground: Ground, { sort, leaf }: Beginning, most: number
   const [row] = await reader.heavy<{
     n: number;
   }>(sql`select count(*) as n from (select 1 from daybook_record as ${alias}
-    where ${alias}.tenant_id = ${reader.tenant} and ${alias}.type_seq = ${sort.seq} ${endTypes(sort, alias)}
+    where ${alias}.tenant_id = ${reader.tenant} and ${alias}.type_seq = ${sort.seq} ${endTypes(sort, alias, ["from", "to"])}
       and ${compileCondition(scope, leaf)} limit ${most}) as some`);
   return row?.n ?? 0;
 }

@@ -4,7 +4,7 @@ import { joinSql, rawSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Moment } from "../commit.ts";
 import { samePath, type Index } from "../define/definition.ts";
 import type { RecordReader } from "../record-reader.ts";
-import { armsOf, armsOfOne, type Arm, type Sort } from "./arms.ts";
+import { armsOf, armsOfOne, type Arm, type Owner, type Sort } from "./arms.ts";
 import { compileCondition, type Scope } from "./compile.ts";
 import { leavesOf, type Condition, type End, type RelatedCondition } from "./condition.ts";
 import { begins, holdsForNone, holdsForSome, isCount } from "./few.ts";
@@ -25,8 +25,8 @@ type How = {
   /** The endpoints to read beside the record. */
   readonly ends?: Iterable<End>;
   readonly alias?: Sql;
-  /** A condition on the columns of the record: only relations of one entity. */
-  readonly only?: Sql;
+  /** Only relations of one entity: which of their ends it is, and its key. */
+  readonly of?: { readonly near: End; readonly key: Sql };
 };
 
 /** `from … where …`: the records of a type that fit, under an alias, with their endpoints beside them. */
@@ -34,18 +34,17 @@ export function readFrom(
   ground: Ground,
   sort: Sort,
   where: Condition,
-  { order, ends = [], alias = rawSql("r"), only: given }: How,
+  { order, ends = [], alias = rawSql("r"), of }: How,
 ): { readonly from: Sql; readonly scope: Scope } {
   const { reader, moment } = ground;
-  const isAtKey = given !== undefined || leavesOf(where).some(({ at }) => at.side === "fromKey" || at.side === "toKey");
-  const free = order === "unordered" ? "implied" : isNarrow(sort.indexes, where) ? "unindexed" : "indexed";
-  const types = isAtKey ? endTypes(sort, alias) : sql``;
-  const parts = armsOf(reader, sort, moment, alias, isAtKey ? "indexed" : free, types).map((arm) => {
+  const isAtKey = leavesOf(where).some(({ at }) => at.side === "fromKey" || at.side === "toKey");
+  const free: Owner = order === "unordered" ? "implied" : isNarrow(sort.indexes, where) ? "unindexed" : "indexed";
+  const ways = isAtKey ? { ends: ["from", "to"] as const } : { owner: free };
+  const how = of === undefined ? ways : { near: of.near };
+  const mine = of === undefined ? sql`` : sql`and ${keyAt(alias, of.near)} = ${of.key}`;
+  const parts = armsOf(reader, sort, moment, alias, how).map((arm) => {
     const fits = compileCondition(scopeOf(ground, sort, alias, arm.indexes), where);
-    return {
-      table: arm.table,
-      where: sql`where ${arm.picks} ${given === undefined ? sql`` : sql`and ${given}`} and ${fits}`,
-    };
+    return { table: arm.table, where: sql`where ${arm.picks} ${mine} and ${fits}` };
   });
   const joined = [...new Set(ends)].map((end) => joinEnd(ground, sort, end, alias));
   const joins = joinSql(joined.map(({ join }) => join));
@@ -92,9 +91,12 @@ function joinEnd(
 }
 
 function armsOfEnd(ground: Ground, sort: Sort, end: End, record: Sql, joined = false): Arm[] {
-  const key = sql`${record}.${rawSql(`${end}_key`)}`;
   const nextAlias = (): Sql => aliasOf(ground, "end");
-  return armsOfOne(ground.reader, sortAt(sort, end), ground.moment, key, { nextAlias, joined });
+  return armsOfOne(ground.reader, sortAt(sort, end), ground.moment, keyAt(record, end), { nextAlias, joined });
+}
+
+function keyAt(record: Sql, end: End): Sql {
+  return sql`${record}.${rawSql(`${end}_key`)}`;
 }
 
 function sortAt({ ends }: Sort, end: End): Sort {
@@ -127,7 +129,7 @@ export function scopeOf(ground: Ground, sort: Sort, record: Sql, indexes: readon
 function endFits(ground: Ground, sort: Sort, record: Sql, end: End, where: Condition): Sql {
   const entity = sortAt(sort, end);
   if (begins(ground, entity, where)) {
-    return sql`${record}.${rawSql(`${end}_key`)} in (${selectsOf(ground, entity, "end", "key", where)})`;
+    return sql`${keyAt(record, end)} in (${selectsOf(ground, entity, "end", "key", where)})`;
   }
   const each = armsOfEnd(ground, sort, end, record).map(({ table, picks, alias, indexes }) => {
     const fits = compileCondition(scopeOf(ground, entity, alias, indexes), where);
@@ -139,7 +141,7 @@ function endFits(ground: Ground, sort: Sort, record: Sql, end: End, where: Condi
 /** Selects a key of all live records of a type that fit. */
 function selectsOf(ground: Ground, sort: Sort, name: string, column: string, where: Condition): Sql {
   const alias = aliasOf(ground, name);
-  const selects = armsOf(ground.reader, sort, ground.moment, alias, "indexed", endTypes(sort, alias)).map(
+  const selects = armsOf(ground.reader, sort, ground.moment, alias, { ends: ["from", "to"] }).map(
     ({ table, picks, indexes }) => sql`select ${alias}.${rawSql(column)} from ${table}
       where ${picks} and ${compileCondition(scopeOf(ground, sort, alias, indexes), where)}`,
   );
@@ -151,17 +153,17 @@ function relatedSql(ground: Ground, record: Sql, condition: RelatedCondition): S
   const { at, relation, way, where, is, count } = condition;
   const sort = ground.relations.get(relation);
   if (sort === undefined) return rawSql(isCount(0, condition) ? "1 = 1" : "1 = 0");
-  const near = way === "out" ? "from_key" : "to_key";
-  const key = sql`${record}.${rawSql(at.side === "value" ? "key" : `${at.side}_key`)}`;
+  const near = way === "out" ? "from" : "to";
+  const key = at.side === "from" || at.side === "to" ? keyAt(record, at.side) : sql`${record}.key`;
   const isNone = holdsForNone(condition);
   const isSome = holdsForSome(condition);
   const not = rawSql(isNone ? "not" : "");
   if ((isSome || isNone) && begins(ground, sort, where)) {
-    return sql`${key} ${not} in (${selectsOf(ground, sort, "link", near, where)})`;
+    return sql`${key} ${not} in (${selectsOf(ground, sort, "link", `${near}_key`, where)})`;
   }
   const alias = aliasOf(ground, "link");
-  const each = armsOf(ground.reader, sort, ground.moment, alias, "indexed", endTypes(sort, alias)).map(
-    ({ table, picks, indexes }) => sql`from ${table} where ${picks} and ${alias}.${rawSql(near)} = ${key}
+  const each = armsOf(ground.reader, sort, ground.moment, alias, { near }).map(
+    ({ table, picks, indexes }) => sql`from ${table} where ${picks} and ${keyAt(alias, near)} = ${key}
       and ${compileCondition(scopeOf(ground, sort, alias, indexes), where)}`,
   );
   if (isSome || isNone) {
@@ -173,12 +175,6 @@ function relatedSql(ground: Ground, record: Sql, condition: RelatedCondition): S
 }
 
 const signs = { eq: "=", ne: "<>", lt: "<", lte: "<=", gt: ">", gte: ">=" } as const;
-
-/** The indexes on relations begin with the type of an end. */
-export function endTypes({ ends }: Sort, alias: Sql, sides: readonly End[] = ["from", "to"]): Sql {
-  if (ends === null) return sql``;
-  return joinSql(sides.map((side) => sql`and ${alias}.${rawSql(`${side}_type_seq`)} = ${ends[side].seq}`));
-}
 
 /** Whether the condition, as a whole, wants few values of an indexed field. */
 function isNarrow(indexes: readonly Index[], where: Condition): boolean {

@@ -1,5 +1,6 @@
 // records count, aggregate, search, blame and watch: questions about many records, or about what became of one.
 import type { Blamed, Entry, Query, RecordPage, WatchedCommit } from "../../index.ts";
+import { systemClock } from "../../core/clock.ts";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
@@ -90,7 +91,8 @@ Groups are in the order of their values, nothing first, unless --order names one
   search: read({
     words: "records search <type> <words>",
     http: "GET /records/{type}/found",
-    needs: "write",
+    // Only a session builds the index of the words.
+    needs: "session",
     definitions: "must",
     definitionKind: "record",
     definitionsOf: ({ type: name }) => [name],
@@ -187,9 +189,22 @@ async function* watched(
   { count = Infinity, after, signal }: Watching,
 ): AsyncGenerator<WatchedCommit<AnyRecordType>, void, undefined> {
   const options = { signal, ...(after === undefined ? {} : { after }) };
-  let left = count;
-  for await (const each of book.records.watch(await asked(book, input), options)) {
-    yield each;
-    if (--left <= 0) return;
+  const over = new AbortController();
+  void stay(AbortSignal.any([signal, over.signal]));
+  try {
+    let left = count;
+    for await (const each of book.records.watch(await asked(book, input), options)) {
+      yield each;
+      if (--left <= 0) return;
+    }
+  } finally {
+    over.abort();
   }
+}
+
+const dayMs = 86_400_000;
+
+/** Keeps the process alive: a book that is only read wakes nobody who has left. */
+async function stay(signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) await systemClock.sleep(dayMs, signal).catch(() => undefined);
 }
