@@ -41,5 +41,5 @@ for (const { key, instances, registrations } of await book.apps.list()) {
 }
 const { registered } = await book.apps.get("lights");
 console.log(`"${registered[0]?.name}" is ${registered[0]?.handler} at ${registered[0]?.location.split("/").at(-1)}`);
-const { items } = await book.runs.list({ name: "default/blinds/0/move" });
+const { items } = await book.runs.list({ app: "blinds", name: "move" });
 console.log(`the blinds have moved: ${items.length} run of "move", ${items[0]?.status}`);

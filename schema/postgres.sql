@@ -19,9 +19,10 @@ create table daybook_app_instance (
   error_type text,
   error_message text,
   error_trace text,
+  error_at text,
   changed_at bigint not null,
   constraint daybook_app_instance_pkey PRIMARY KEY (seq),
-  constraint daybook_app_instance_tenant_id_app_key_instance_index_key UNIQUE (tenant_id, app_key, instance_index),
+  constraint daybook_app_instance_tenant_id_app_key_instance_index_sessi_key UNIQUE (tenant_id, app_key, instance_index, session_seq),
   constraint daybook_app_instance_session_seq_fkey FOREIGN KEY (session_seq) REFERENCES daybook_session(seq),
   constraint daybook_app_instance_check CHECK (((status = 'failed'::text) = (error_type IS NOT NULL))),
   constraint daybook_app_instance_instance_index_check CHECK ((instance_index >= 0)),
@@ -40,11 +41,11 @@ create table daybook_call (
   finished_at bigint,
   method text not null,
   host text not null,
-  request text not null,
-  content text,
   key_id text,
   kept text not null,
   fingerprint text,
+  request text not null,
+  content text,
   policy text not null,
   outcome text,
   correlation_id text not null,
@@ -85,8 +86,8 @@ create table daybook_call_attempt (
   response_status bigint,
   response_bytes bigint,
   response_truncated bigint default 0 not null,
-  answer text,
   key_id text,
+  answer text,
   error_kind text,
   error_message text,
   dns_ms double precision,
@@ -205,6 +206,7 @@ create table daybook_definition (
   rate_ms bigint,
   rate_by_key bigint not null,
   params_schema text,
+  notify text,
   app text,
   instance bigint,
   registration text,
@@ -348,6 +350,7 @@ create table daybook_job_group (
   on_failure text not null,
   status text default 'open'::text not null,
   slots bigint not null,
+  notify text,
   created_at bigint not null,
   cancel_requested_at bigint,
   stopped_at bigint,
@@ -403,6 +406,7 @@ create table daybook_job_template (
   backoff text,
   timeout_ms bigint,
   losses bigint,
+  notify text,
   created_at bigint not null,
   updated_at bigint not null,
   archived_at bigint,
@@ -587,13 +591,15 @@ create table daybook_record (
   constraint daybook_record_from_type_seq_fkey FOREIGN KEY (from_type_seq) REFERENCES daybook_record_type(seq),
   constraint daybook_record_to_type_seq_fkey FOREIGN KEY (to_type_seq) REFERENCES daybook_record_type(seq),
   constraint daybook_record_type_seq_fkey FOREIGN KEY (type_seq) REFERENCES daybook_record_type(seq),
-  constraint daybook_record_check CHECK ((((from_key IS NULL) = (to_key IS NULL)) AND ((from_key IS NULL) = (instance_key IS NULL)) AND ((from_key IS NULL) = (from_type_seq IS NULL)) AND ((to_key IS NULL) = (to_type_seq IS NULL)))),
+  constraint daybook_record_check CHECK ((((from_key IS NULL) AND (to_key IS NULL) AND (instance_key IS NULL) AND (from_type_seq IS NULL) AND (to_type_seq IS NULL)) OR ((from_key IS NOT NULL) AND (to_key IS NOT NULL) AND (instance_key IS NOT NULL) AND (from_type_seq IS NOT NULL) AND (to_type_seq IS NOT NULL)))),
   constraint daybook_record_revision_check CHECK ((revision >= 1))
 );
 
 CREATE INDEX relations_from ON daybook.daybook_record USING btree (tenant_id, from_type_seq, from_key, type_seq) WHERE (from_key IS NOT NULL);
 
 CREATE INDEX relations_to ON daybook.daybook_record USING btree (tenant_id, to_type_seq, to_key, type_seq) WHERE (to_key IS NOT NULL);
+
+CREATE STATISTICS daybook.daybook_record_follows (dependencies) ON tenant_id, type_seq, from_type_seq, to_type_seq FROM daybook_record;
 
 create table daybook_record_change (
   tenant_id text not null,
@@ -626,7 +632,18 @@ create table daybook_record_commit (
   constraint daybook_record_commit_id_check CHECK ((id >= 1))
 );
 
+CREATE INDEX commits_by_actor ON daybook.daybook_record_commit USING btree (tenant_id, actor, id) WHERE (actor IS NOT NULL);
+
 CREATE INDEX commits_by_time ON daybook.daybook_record_commit USING btree (tenant_id, clock_from, committed_at, id);
+
+create table daybook_record_commit_type (
+  tenant_id text not null,
+  type_seq bigint not null,
+  commit_id bigint not null,
+  constraint daybook_record_commit_type_pkey PRIMARY KEY (tenant_id, type_seq, commit_id),
+  constraint daybook_record_commit_type_tenant_id_commit_id_fkey FOREIGN KEY (tenant_id, commit_id) REFERENCES daybook_record_commit(tenant_id, id),
+  constraint daybook_record_commit_type_type_seq_fkey FOREIGN KEY (type_seq) REFERENCES daybook_record_type(seq)
+);
 
 create table daybook_record_head (
   tenant_id text not null,
@@ -693,7 +710,7 @@ create table daybook_record_version (
   constraint daybook_record_version_to_type_seq_fkey FOREIGN KEY (to_type_seq) REFERENCES daybook_record_type(seq),
   constraint daybook_record_version_type_seq_fkey FOREIGN KEY (type_seq) REFERENCES daybook_record_type(seq),
   constraint daybook_record_version_check CHECK ((to_commit > from_commit)),
-  constraint daybook_record_version_check1 CHECK ((((from_key IS NULL) = (to_key IS NULL)) AND ((from_key IS NULL) = (instance_key IS NULL)) AND ((from_key IS NULL) = (from_type_seq IS NULL)) AND ((to_key IS NULL) = (to_type_seq IS NULL)))),
+  constraint daybook_record_version_check1 CHECK ((((from_key IS NULL) AND (to_key IS NULL) AND (instance_key IS NULL) AND (from_type_seq IS NULL) AND (to_type_seq IS NULL)) OR ((from_key IS NOT NULL) AND (to_key IS NOT NULL) AND (instance_key IS NOT NULL) AND (from_type_seq IS NOT NULL) AND (to_type_seq IS NOT NULL)))),
   constraint daybook_record_version_ended_check CHECK ((ended = ANY (ARRAY['replaced'::text, 'deleted'::text]))),
   constraint daybook_record_version_revision_check CHECK ((revision >= 1))
 );
@@ -703,6 +720,8 @@ CREATE INDEX versions_closed ON daybook.daybook_record_version USING btree (tena
 CREATE INDEX versions_from ON daybook.daybook_record_version USING btree (tenant_id, from_type_seq, from_key, to_commit) WHERE (from_key IS NOT NULL);
 
 CREATE INDEX versions_to ON daybook.daybook_record_version USING btree (tenant_id, to_type_seq, to_key, to_commit) WHERE (to_key IS NOT NULL);
+
+CREATE STATISTICS daybook.daybook_record_version_follows (dependencies) ON tenant_id, type_seq, from_type_seq, to_type_seq FROM daybook_record_version;
 
 create table daybook_registration (
   seq bigint generated by default as identity not null,
@@ -1003,6 +1022,14 @@ create table daybook_schedule (
 CREATE INDEX schedules_due ON daybook.daybook_schedule USING btree (next_at) WHERE (next_at IS NOT NULL);
 
 CREATE INDEX schedules_held ON daybook.daybook_schedule USING btree (seq) WHERE (held = 1);
+
+create table daybook_schedule_zone (
+  one bigint not null,
+  zone text not null,
+  changed_at bigint not null,
+  constraint daybook_schedule_zone_pkey PRIMARY KEY (one),
+  constraint daybook_schedule_zone_one_check CHECK ((one = 1))
+);
 
 create table daybook_session (
   seq bigint generated by default as identity not null,

@@ -15,8 +15,9 @@ CREATE TABLE daybook_app_instance (
   error_type text,
   error_message text,
   error_trace text,
+  error_at text,
   changed_at integer not null,
-  unique (tenant_id, app_key, instance_index),
+  unique (tenant_id, app_key, instance_index, session_seq),
   check ((status = 'failed') = (error_type is not null))
 ) strict;
 
@@ -32,11 +33,11 @@ CREATE TABLE daybook_call (
   finished_at integer,
   method text not null check (method in ('GET', 'POST', 'PUT', 'DELETE', 'PATCH')),
   host text not null,
-  request text not null,
-  content text,
   key_id text,
   kept text not null check (kept in ('sealed', 'clear', 'until_ended')),
   fingerprint text,
+  request text not null,
+  content text,
   policy text not null,
   outcome text,
   correlation_id text not null,
@@ -73,8 +74,8 @@ CREATE TABLE daybook_call_attempt (
   response_status integer,
   response_bytes integer,
   response_truncated integer not null default 0,
-  answer text,
   key_id text,
+  answer text,
   error_kind text,
   error_message text,
   dns_ms real,
@@ -182,6 +183,8 @@ CREATE TABLE daybook_definition (
   rate_by_key integer not null check (rate_by_key in (0, 1)),
   -- JSON Schema of what it takes, where its library offers one.
   params_schema text,
+  -- Which webhook hears of which ends; its secrets are sealed.
+  notify text,
   app text,
   instance integer,
   registration text,
@@ -308,6 +311,7 @@ CREATE TABLE daybook_job_group (
   on_failure text not null check (on_failure in ('stop', 'continue', 'skip')),
   status text not null default 'open' check (status in ('open', 'completed', 'failed', 'partial', 'cancelled')),
   slots integer not null check (slots >= 0),
+  notify text,
   created_at integer not null,
   cancel_requested_at integer,
   stopped_at integer,
@@ -357,6 +361,7 @@ CREATE TABLE daybook_job_template (
   backoff text,
   timeout_ms integer check (timeout_ms > 0),
   losses integer check (losses >= 0),
+  notify text,
   created_at integer not null,
   updated_at integer not null,
   archived_at integer,
@@ -521,8 +526,8 @@ revision integer not null check (revision >= 1),
 schema_version integer not null,
 from_commit integer not null, body text not null,
       unique (type_seq, tenant_id, key),
-check ((from_key is null) = (to_key is null) and (from_key is null) = (instance_key is null)
-  and (from_key is null) = (from_type_seq is null) and (to_key is null) = (to_type_seq is null))) strict;
+check (from_key is null and to_key is null and instance_key is null and from_type_seq is null and to_type_seq is null
+  or from_key is not null and to_key is not null and instance_key is not null and from_type_seq is not null and to_type_seq is not null)) strict;
 
 CREATE INDEX relations_from on daybook_record (tenant_id, from_type_seq, from_key, type_seq) where from_key is not null;
 
@@ -555,7 +560,17 @@ CREATE TABLE daybook_record_commit (
   primary key (tenant_id, id)
 ) strict, without rowid;
 
+CREATE INDEX commits_by_actor on daybook_record_commit (tenant_id, actor, id) where actor is not null;
+
 CREATE INDEX commits_by_time on daybook_record_commit (tenant_id, clock_from, committed_at, id);
+
+CREATE TABLE daybook_record_commit_type (
+  tenant_id text not null,
+  type_seq integer not null references daybook_record_type (seq),
+  commit_id integer not null,
+  primary key (tenant_id, type_seq, commit_id),
+  foreign key (tenant_id, commit_id) references daybook_record_commit (tenant_id, id)
+) strict, without rowid;
 
 CREATE TABLE daybook_record_head (
   tenant_id text not null primary key,
@@ -608,8 +623,8 @@ from_commit integer not null,
       body text not null,
       unique (tenant_id, type_seq, key, from_commit),
       check (to_commit > from_commit),
-check ((from_key is null) = (to_key is null) and (from_key is null) = (instance_key is null)
-  and (from_key is null) = (from_type_seq is null) and (to_key is null) = (to_type_seq is null))) strict;
+check (from_key is null and to_key is null and instance_key is null and from_type_seq is null and to_type_seq is null
+  or from_key is not null and to_key is not null and instance_key is not null and from_type_seq is not null and to_type_seq is not null)) strict;
 
 CREATE INDEX versions_closed on daybook_record_version (tenant_id, type_seq, to_commit);
 
@@ -870,6 +885,12 @@ CREATE TABLE daybook_schedule (
 CREATE INDEX schedules_due on daybook_schedule (next_at) where next_at is not null;
 
 CREATE INDEX schedules_held on daybook_schedule (seq) where held = 1;
+
+CREATE TABLE daybook_schedule_zone (
+  one integer primary key check (one = 1),
+  zone text not null,
+  changed_at integer not null
+) strict;
 
 CREATE TABLE daybook_session (
   seq integer primary key,

@@ -1,11 +1,9 @@
 // The apps of one open book: this process's instances of them.
 import { DaybookError, invalid } from "../core/error.ts";
 import { noSuch } from "../core/suggest.ts";
-import { sql } from "../storage/sql.ts";
-import { cancelFires } from "../schedules/write-schedule.ts";
 import { checkAppKey, type AnyApp } from "./define.ts";
 import { startInstance, type AppsWiring, type Instance, type PendingEvents } from "./instance.ts";
-import { beginOf, namesWithHistory, ofInstance, writeRegistrations } from "./registration.ts";
+import { letGo, surplusOf } from "./remove.ts";
 
 export type AppsHere = {
   /** Sets up all instances of all apps. An instance that fails does not stop the others. */
@@ -20,7 +18,6 @@ type Hosted = { readonly app: AnyApp; readonly instances: readonly Instance[] };
 
 /** All apps of a book belong to one tenant. */
 export function openApps(wiring: AppsWiring, tenant: string): AppsHere {
-  const { store } = wiring.engine;
   const hosted = new Map<string, Hosted>();
   // Changes of one app run one after another; different apps do not wait for each other.
   const changes = new Map<string, Promise<void>>();
@@ -53,20 +50,8 @@ export function openApps(wiring: AppsWiring, tenant: string): AppsHere {
 
   // An app with fewer instances than before: the surplus ones register nothing any more.
   async function retireSurplus({ key, instances }: AnyApp, before: readonly Instance[]): Promise<void> {
-    const rows = await store.read<{ instance_index: number }>(sql`select instance_index from daybook_app_instance
-      where tenant_id = ${tenant} and app_key = ${key} and instance_index >= ${instances.length}`);
-    for (const { instance_index: instance } of rows) {
-      const identity = { tenant, app: key, instance };
-      const found = await namesWithHistory(store, identity, new Set());
-      const history = new Set([...found, ...(before[instance]?.acted ?? [])]);
-      await store.write(
-        async (tx) => {
-          await writeRegistrations(tx, identity, [], history);
-          await tx.run(sql`delete from daybook_app_instance where ${ofInstance(identity)}`);
-        },
-        { tenant },
-      );
-      await cancelFires(wiring.engine, tenant, beginOf(identity)).catch(() => undefined);
+    for (const instance of await surplusOf(wiring.engine.store, tenant, key, instances.length)) {
+      await letGo(wiring.engine, { tenant, app: key, instance }, { acted: before[instance]?.acted ?? [] });
     }
   }
 

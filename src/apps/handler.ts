@@ -1,8 +1,9 @@
 // Wraps a user's function for the rooms below: its errors go to `onError`, and the instance knows which of its runs go on.
 import { currentCause, withCause, type Cause } from "../core/cause.ts";
-import { describeError } from "../core/error.ts";
+import { describeError, type ErrorDescription } from "../core/error.ts";
 import { defineFact } from "../core/fact.ts";
 import { isThenable } from "../core/json.ts";
+import { adviceOf } from "../core/retry.ts";
 import type { Store } from "../storage/store.ts";
 import type { ErrorPlace, OnError } from "./define.ts";
 
@@ -19,7 +20,9 @@ type HandlerContext = {
 export const errorHandlerFailed = defineFact<ErrorPlace & { message: string }>("app.error_handler_failed");
 
 /** A setup failed, so nothing of the instance runs. */
-export const setupFailed = defineFact<ErrorPlace & { message: string }>("app.setup_failed");
+export const setupFailed = defineFact<ErrorPlace & { message: string; at: string }>("app.setup_failed");
+
+type SetupFailed = ErrorPlace & ErrorDescription & { readonly at: string };
 
 /** An error escaped from a handler: a promise that nobody awaited, or a throw in a callback. */
 export const errorEscaped = defineFact<ErrorPlace & { message: string }>("app.error_escaped");
@@ -33,16 +36,17 @@ export function straysOf(store: Pick<Store, "keep">): Strays {
 
 /** States that a setup failed. If neither an `onError` nor a subscriber hears it, the process warns: otherwise the operator would only
  *  see that the app does nothing. */
-export function tellSetupFailed(onError: OnError | undefined, error: unknown, place: ErrorPlace): void {
-  const { type, message, trace } = describeError(error);
+export function tellSetupFailed(onError: OnError | undefined, error: unknown, failed: SetupFailed): void {
+  const { type, message, trace, at, ...place } = failed;
   if (onError === undefined && !setupFailed.heard) {
-    process.emitWarning(`app "${place.app}", instance ${place.instance}, could not be set up: ${type}: ${message}`, {
+    const what = `app "${place.app}", instance ${place.instance}, could not be set up at ${at}`;
+    process.emitWarning(`${what}: ${type}: ${message}`, {
       type: "DaybookWarning",
       code: "DAYBOOK_APP_SETUP",
       ...(trace === null ? {} : { detail: trace }),
     });
   }
-  setupFailed.state({ ...place, message });
+  setupFailed.state({ ...place, message, at });
   tell(onError, error, place);
 }
 
@@ -133,9 +137,9 @@ export function watch(handler: Handler, watching: Watching): Watched {
     failed(error, where.runId);
   }
 
-  // A cancelled run was asked to end: that is not an error.
+  // A cancelled run was asked to end, and a skipped one had nothing to do: neither is an error.
   function caught(error: unknown, context: HandlerContext, told: Told): void {
-    if (onError === undefined || told.is || context.signal.aborted) return;
+    if (onError === undefined || told.is || context.signal.aborted || adviceOf(error)?.skip === true) return;
     failed(error, runOf(context));
   }
 

@@ -2,10 +2,10 @@
 //
 //   starting ──► running ──► stopped
 //        └─────► failed       its setup threw or took too long: it registers nothing, and other instances go on
-import { DaybookError, describeError, isDaybookError } from "../core/error.ts";
+import { DaybookError, describeError, isDaybookError, type ErrorDescription } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
-import type { Tx } from "../storage/store.ts";
+import type { Store, Tx } from "../storage/store.ts";
 import { excluded, oneRow } from "../storage/word.ts";
 import type { AnyJob } from "../jobs/define.ts";
 import { ceaseToHost, hostJobs, knownJob } from "../jobs/definition.ts";
@@ -13,14 +13,15 @@ import type { Engine } from "../jobs/engine.ts";
 import type { LiveAttachment } from "../events/live/bus.ts";
 import type { Pending } from "../events/live/hearing.ts";
 import type { Live } from "../events/live/live.ts";
+import { readBookZone } from "../schedules/book-zone.ts";
 import { checkSchedule } from "../schedules/options.ts";
 import { cancelFires } from "../schedules/write-schedule.ts";
 import type { AnyApp } from "./define.ts";
 import { straysOf, tell, tellSetupFailed, type Running } from "./handler.ts";
 import { beginOf, namesWithHistory, ofInstance, writeRegistrations } from "./registration.ts";
 import type { InstanceIdentity, Ready, Registration } from "./registration.ts";
-import { runSetup, within, createSetup } from "./setup.ts";
-import { resolveSource } from "./source.ts";
+import { runSetup, within, createSetup, type Setup } from "./setup.ts";
+import { placeIn, resolveSource } from "./source.ts";
 
 export type AppsWiring = {
   readonly engine: Engine;
@@ -55,32 +56,47 @@ export async function startInstance(
   const { tenant } = identity;
   const ending = new AbortController();
   const running: Running = new Set();
-  const setup = createSetup({
-    app,
-    identity,
-    running,
-    signal: ending.signal,
-    strays: straysOf(store),
-    book: () => bookFor(tenant),
-    acted: (name) => void acted.add(name),
-  });
+  let setup: Setup | undefined;
   const attached: { readonly name: string; readonly listener: LiveAttachment }[] = [];
   let hosted: readonly AnyJob[] = [];
   let stopped: Promise<readonly PendingEvents[]> | undefined;
 
   const write = (unit: (tx: Tx) => Promise<void>): Promise<void> => store.write(unit, { tenant });
-  const say = async (tx: Tx, status: InstanceStatus, thrown?: unknown): Promise<void> => {
-    const { type = null, message = null, trace = null } = status === "failed" ? describeError(thrown) : {};
-    const failure = { error_type: type, error_message: message, error_trace: trace };
-    const row = { session_seq: engine.session().seq, status, ...failure, changed_at: tx.now };
+  const say = async (tx: Tx, status: InstanceStatus, failure?: Failure): Promise<void> => {
+    const { type = null, message = null, trace = null, at = null } = failure ?? {};
+    const row = {
+      status,
+      error_type: type,
+      error_message: message,
+      error_trace: trace,
+      error_at: at,
+      changed_at: tx.now,
+    };
     const whose = { tenant_id: tenant, app_key: identity.app, instance_index: identity.instance };
-    await tx.run(sql`insert into daybook_app_instance ${oneRow({ ...whose, ...row })}
-      on conflict (tenant_id, app_key, instance_index) do update set ${excluded(Object.keys(row))}`);
+    const said = { ...whose, session_seq: engine.session().seq, ...row };
+    await tx.run(sql`insert into daybook_app_instance ${oneRow(said)}
+      on conflict (tenant_id, app_key, instance_index, session_seq) do update set ${excluded(Object.keys(row))}`);
   };
   const place = { app: identity.app, instance: identity.instance, registration: null, runId: null };
 
   async function start(): Promise<void> {
-    await write((tx) => say(tx, "starting"));
+    await write(async (tx) => {
+      await tx.run(sql`delete from daybook_app_instance where ${ofInstance(identity)}
+        and session_seq in (select seq from daybook_session where status <> 'running')`);
+      await say(tx, "starting");
+    });
+    setup = createSetup({
+      app,
+      identity,
+      running,
+      clock,
+      signal: ending.signal,
+      strays: straysOf(store),
+      book: () => bookFor(tenant),
+      zone: app.zone ?? (await readBookZone((statement) => store.read(statement))),
+      wasInterrupted: (id) => isAgain(store, tenant, id),
+      acted: (name) => void acted.add(name),
+    });
     await runSetup(clock, app, setup);
     const ready = await prepare(engine, setup.registrations);
     const names = new Set(ready.map(({ registration }) => registration.name));
@@ -112,7 +128,7 @@ export async function startInstance(
     await ceaseToHost(engine, names).catch(() => undefined);
     await within(clock, limits.appStopMs, Promise.allSettled(running));
     const pending = (await Promise.all(detached)).flat();
-    for (const each of setup.onStop) {
+    for (const each of setup?.onStop ?? []) {
       const done = (async (): Promise<unknown> => each())();
       await within(clock, limits.appStopMs, done).catch((thrown: unknown) => tell(app.onError, thrown, place));
     }
@@ -124,10 +140,11 @@ export async function startInstance(
     await start();
   } catch (thrown) {
     failed = true;
-    tellSetupFailed(app.onError, thrown, place);
+    const failure = await describeFailure(app, thrown);
+    tellSetupFailed(app.onError, thrown, { ...place, ...failure });
     await end();
     // If the book cannot be written, that is reported elsewhere.
-    await write((tx) => say(tx, "failed", thrown)).catch(() => undefined);
+    await write((tx) => say(tx, "failed", failure)).catch(() => undefined);
   }
   return {
     failed,
@@ -153,11 +170,20 @@ async function prepare(engine: Engine, registrations: readonly Registration[]): 
             lookUp: (job) => knownJob(engine, job),
             readTemplate: async () => undefined,
             prepareEvent: undefined,
+            zone: () => "UTC",
           })
         : null;
     ready.push({ registration, schedule, source: await resolveSource(site) });
   }
   return ready;
+}
+
+/** Whether a job runs again because its run was lost or stopped, and not because it failed: then it did not have to wait. */
+async function isAgain(store: Store, tenant: string, id: string): Promise<boolean> {
+  const [job] = await store.read<{ origin: string; delay_ms: number | null }>(
+    sql`select origin, delay_ms from daybook_job where tenant_id = ${tenant} and id = ${id}`,
+  );
+  return job?.origin === "retry" && job.delay_ms === null;
 }
 
 const triesMax = 5;
@@ -171,6 +197,14 @@ async function untilFree(run: () => Promise<void>): Promise<void> {
       if (!isDaybookError(error) || error.code !== "conflict" || tries >= triesMax) throw error;
     }
   }
+}
+
+/** What a setup failed of, and where in the user's files: where it threw, or else where the app is defined. */
+export type Failure = ErrorDescription & { readonly at: string };
+
+async function describeFailure({ site }: AnyApp, thrown: unknown): Promise<Failure> {
+  const error = describeError(thrown);
+  return { ...error, at: (await placeIn(error.trace)) ?? (await resolveSource(site)).location };
 }
 
 export type InstanceStatus = "starting" | "running" | "failed" | "stopped";

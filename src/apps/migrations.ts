@@ -9,7 +9,8 @@ export const appMigrations: readonly Migration[] = [
     number: 8,
     name: "app_instance, registration",
     up: [
-      // The last word about each instance, whichever process said it. Whether that process still lives, its session says.
+      // What each process last said about an instance. Whether the process still lives, its session says; a setup clears away
+      // what processes said that have ended.
       sql`create table daybook_app_instance (
         seq ${sequence},
         tenant_id text not null,
@@ -20,8 +21,9 @@ export const appMigrations: readonly Migration[] = [
         error_type text,
         error_message text,
         error_trace text,
+        error_at text,
         changed_at ${integer} not null,
-        unique (tenant_id, app_key, instance_index),
+        unique (tenant_id, app_key, instance_index, session_seq),
         check ((status = 'failed') = (error_type is not null))
       )${strict}`,
       // What an instance registered, by its name. What it is set to is refreshed by every setup; when it was first seen is

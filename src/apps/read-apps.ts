@@ -3,18 +3,35 @@ import { noSuch } from "../core/suggest.ts";
 import { shape } from "../storage/shape.ts";
 import { sql } from "../storage/sql.ts";
 import type { Row, Store } from "../storage/store.ts";
+import type { RunStatus } from "../telemetry/run.ts";
 import { goneSessions } from "../telemetry/session.ts";
 import { checkAppKey } from "./define.ts";
 import type { InstanceStatus } from "./instance.ts";
 import type { RegistrationKind, Settings } from "./registration.ts";
 
-export type AppInstance = {
-  readonly index: number;
-  /** `failed`: its setup threw or took too long; `error` says why. `stopped` also when its process has ended. */
-  readonly status: InstanceStatus;
-  readonly error: { readonly type: string; readonly message: string; readonly trace: string | null } | null;
+/** An instance as one process has it. */
+export type AppProcess = {
   readonly sessionId: string;
+  /** Null for a tenant: they concern all tenants of the process. */
+  readonly host: string | null;
+  readonly pid: number | null;
+  /** `failed`: its setup threw or took too long; `error` says why. `stopped` also when the process has ended. */
+  readonly status: InstanceStatus;
+  /** `at` is where in the user's files: `apps/lights.ts:12`. */
+  readonly error: {
+    readonly type: string;
+    readonly message: string;
+    readonly trace: string | null;
+    readonly at: string | null;
+  } | null;
   readonly changedAt: number;
+};
+
+/** An instance: what the process says of it that got furthest, and what each of them says. */
+export type AppInstance = Pick<AppProcess, "sessionId" | "status" | "error" | "changedAt"> & {
+  readonly index: number;
+  /** The processes that have it now; when none has, the last one that had. */
+  readonly processes: readonly AppProcess[];
 };
 
 export type AppRecord = {
@@ -31,6 +48,8 @@ export type RegistrationRecord = {
   readonly kind: RegistrationKind;
   /** The name of its function. */
   readonly handler: string;
+  /** What the handler of a schedule is given, as far as it has JSON; null for others. */
+  readonly params: unknown;
   /** Its options as plain values. */
   readonly settings: Settings;
   /** `apps/lights.ts:42`. */
@@ -41,29 +60,36 @@ export type RegistrationRecord = {
   readonly lastRegisteredAt: number;
   /** When a setup first left it out; null while it is registered. */
   readonly retiredAt: number | null;
+  /** Its latest run that is kept. */
+  readonly lastRun: { readonly id: string; readonly status: RunStatus; readonly endedAt: number } | null;
+  /** When its schedule is next due; null for others, and for one that is paused or over. */
+  readonly nextAt: number | null;
 };
 
 export type AppDetails = AppRecord & { readonly registered: readonly RegistrationRecord[] };
 
-type InstanceRead = AppInstance & { readonly key: string; readonly sessionStatus: string };
+type ProcessRead = AppProcess & { readonly key: string; readonly index: number; readonly sessionStatus: string };
 
-/** By key. There are only as many apps as a program defines, so they are not paged. */
-export async function listApps(store: Store, tenant: string): Promise<AppRecord[]> {
+/** By key. There are only as many apps as a program defines, so they are not paged. `seenBy` is the tenant that asks, or null for the
+ *  owner of the whole book. */
+export async function listApps(store: Store, tenant: string, seenBy: string | null = null): Promise<AppRecord[]> {
   const rows = await store.readHeavy<Row>(sql`select app_instance.app_key as key, instance_index as "index",
       app_instance.status, app_instance.error_type as "error.type", app_instance.error_message as "error.message",
-      app_instance.error_trace as "error.trace", session.id as "sessionId", session.status as "sessionStatus",
-      changed_at as "changedAt"
+      app_instance.error_trace as "error.trace", app_instance.error_at as "error.at", session.id as "sessionId",
+      session.host, session.pid, session.status as "sessionStatus", changed_at as "changedAt"
     from daybook_app_instance app_instance join daybook_session session on session.seq = app_instance.session_seq
-    where app_instance.tenant_id = ${tenant} order by app_key, instance_index`);
+    where app_instance.tenant_id = ${tenant} order by app_key, instance_index, changed_at desc, app_instance.seq desc`);
   const counts = await store.readHeavy<{ of: string; count: number }>(sql`select app_key || '/' || kind as "of",
       count(*) as count
     from daybook_registration where tenant_id = ${tenant} and retired_at is null group by app_key, kind`);
   const gone = new Set((await goneSessions(store)).map(({ id }) => id));
   const count = (key: string, kind: RegistrationKind): number =>
     counts.find((row) => row.of === `${key}/${kind}`)?.count ?? 0;
-  return [...Map.groupBy(shape<InstanceRead>(rows), ({ key }) => key)].map(([key, instances]) => ({
+  return [...Map.groupBy(shape<ProcessRead>(rows), ({ key }) => key)].map(([key, all]) => ({
     key,
-    instances: instances.map((instance) => asItIs(instance, gone)),
+    instances: [...Map.groupBy(all, ({ index }) => index)].map(([index, said]) =>
+      instanceOf(index, said, gone, seenBy),
+    ),
     registrations: {
       listeners: count(key, "listener"),
       schedules: count(key, "schedule"),
@@ -72,22 +98,60 @@ export async function listApps(store: Store, tenant: string): Promise<AppRecord[
   }));
 }
 
-function asItIs({ key: _key, sessionStatus, ...instance }: InstanceRead, gone: ReadonlySet<string>): AppInstance {
-  const runs = sessionStatus === "running" && !gone.has(instance.sessionId);
-  return runs || instance.status === "failed" ? instance : { ...instance, status: "stopped" };
+const furthest: readonly InstanceStatus[] = ["running", "starting", "failed", "stopped"];
+
+function instanceOf(
+  index: number,
+  said: readonly ProcessRead[],
+  gone: ReadonlySet<string>,
+  seenBy: string | null,
+): AppInstance {
+  const all = said.map(({ key: _key, index: _index, sessionStatus, ...process }) => {
+    const lives = sessionStatus === "running" && !gone.has(process.sessionId);
+    const status = lives || process.status === "failed" ? process.status : "stopped";
+    const where = seenBy === null ? {} : { host: null, pid: null };
+    return { lives, process: { ...process, ...where, status } };
+  });
+  const living = all.filter(({ lives }) => lives);
+  const processes = (living.length > 0 ? living : all.slice(0, 1)).map(({ process }) => process);
+  const [first] = processes.toSorted((a, b) => furthest.indexOf(a.status) - furthest.indexOf(b.status));
+  const { sessionId, status, error, changedAt } = first as AppProcess;
+  return { index, status, error, sessionId, changedAt, processes };
 }
 
 /** One app, with everything that its instances registered, including what is retired. */
-export async function readApp(store: Store, tenant: string, key: string): Promise<AppDetails> {
+export async function readApp(
+  store: Store,
+  tenant: string,
+  key: string,
+  seenBy: string | null = null,
+): Promise<AppDetails> {
   checkAppKey(key);
-  const all = await listApps(store, tenant);
+  const all = await listApps(store, tenant, seenBy);
   const found = all.find((each) => each.key === key);
+  const registered = await readRegistrations(store, tenant, key);
+  if (found !== undefined) return { ...found, registered };
   const known = all.map((each) => each.key);
-  if (found === undefined) throw noSuch("there is no app", key, known, { app: key });
-  const rows = await store.readHeavy<Row>(sql`select id, instance_index as instance, name, kind,
-      handler_method as handler, settings as "settings json", source_location as location,
+  // Of a removed app what has run is still there.
+  if (registered.length === 0) throw noSuch("there is no app", key, known, { app: key });
+  return { key, instances: [], registrations: { listeners: 0, schedules: 0, jobs: 0 }, registered };
+}
+
+async function readRegistrations(store: Store, tenant: string, key: string): Promise<RegistrationRecord[]> {
+  // The condition of the last run is spelt like the index.
+  const rows = await store.readHeavy<Row>(sql`select registration.id, instance_index as instance, registration.name,
+      registration.kind, handler_method as handler, settings as "settings json", source_location as location,
+      case when registration.kind = 'schedule' then case when args = '[]' then kwargs else args end end as "params json",
       registration_source as source, first_registered_at as "firstRegisteredAt",
-      last_registered_at as "lastRegisteredAt", retired_at as "retiredAt"
-    from daybook_registration where tenant_id = ${tenant} and app_key = ${key} order by instance_index, name`);
-  return { ...found, registered: shape(rows) };
+      last_registered_at as "lastRegisteredAt", retired_at as "retiredAt", last.id as "lastRun.id",
+      last.status as "lastRun.status", last.ended_at as "lastRun.endedAt", schedule.next_at as "nextAt"
+    from daybook_registration registration
+    left join daybook_run last on last.seq = (select run.seq from daybook_run run
+      where run.tenant_id = registration.tenant_id and coalesce(run.registration, run.name) = registration.name
+        and (run.job_seq is null or run.registration is not null) and run.app = registration.app_key
+        and run.instance = registration.instance_index order by run.seq desc limit 1)
+    left join daybook_schedule schedule on registration.kind = 'schedule' and schedule.tenant_id = registration.tenant_id
+      and schedule.name = registration.tenant_id || '/' || app_key || '/' || instance_index || '/' || registration.name
+    where registration.tenant_id = ${tenant} and app_key = ${key} order by instance_index, registration.name`);
+  return shape(rows);
 }

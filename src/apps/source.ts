@@ -22,16 +22,16 @@ export type CallSite = {
 
 const nowhere: CallSite = { file: null, line: 0, column: 0, made: true };
 
-/** This room, in src or in dist: its own frames are skipped. */
-const room = new URL("./", import.meta.url).href;
+/** Daybook itself, in src or in dist: its own frames are skipped. */
+const own = new URL(import.meta.url).href.replace(/apps\/[^/]*$/, "");
 
 const framesMax = 30;
 
-/** The first place on the stack outside this room. It reads and parses nothing. */
+/** The first place on the stack that is not Daybook's own. It reads and parses nothing. */
 export function callSite(): CallSite {
   try {
     const frames = getCallSites(framesMax, { sourceMap: false });
-    const from = frames.findIndex(({ scriptName }) => !scriptName.startsWith(room));
+    const from = frames.findIndex(({ scriptName }) => !scriptName.startsWith(own));
     if (from < 0) return nowhere;
     const made = !isFile(frames[from]?.scriptName ?? "");
     const frame = frames.slice(from).find(({ scriptName }) => isFile(scriptName));
@@ -40,6 +40,18 @@ export function callSite(): CallSite {
   } catch {
     return nowhere;
   }
+}
+
+/** The first place of a trace in a file of the user's; null when there is none. */
+export async function placeIn(trace: string | null): Promise<string | null> {
+  for (const [, script = "", line, column] of (trace ?? "").matchAll(
+    /(?:\(|at )((?:file:\/\/)?\/[^\s()]+?):(\d+):(\d+)\)?$/gm,
+  )) {
+    if (script.startsWith(own) || script.includes("/node_modules/")) continue;
+    const site = { file: pathOf(script), line: Number(line), column: Number(column), made: true };
+    return (await resolveSource(site)).location;
+  }
+  return null;
 }
 
 function isFile(script: string): boolean {

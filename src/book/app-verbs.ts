@@ -3,8 +3,9 @@ import type { AppsHere } from "../apps/apps.ts";
 import type { AnyApp } from "../apps/define.ts";
 import type { PendingEvents } from "../apps/instance.ts";
 import { listApps, readApp, type AppDetails, type AppRecord } from "../apps/read-apps.ts";
+import { removeApp, type AppRemoved } from "../apps/remove.ts";
 import { notFound } from "../core/error.ts";
-import type { Store } from "../storage/store.ts";
+import type { Engine } from "../jobs/engine.ts";
 
 export type Apps = {
   /** All apps of the tenant, by key, of whatever process. */
@@ -14,6 +15,11 @@ export type Apps = {
   /** Stops the instances of an app in this process and sets them up again; with a definition, by that one, which may be
    *  new. An instance that fails does so alone: look at the answer. */
   reload(app: AnyApp | string): Promise<AppDetails & AppStopped>;
+  /** Ends what an app registered that no program has any more: its schedules decide nothing further, and what they fired and nobody
+   *  began is cancelled. What has run stays in the history. Refused while a process runs it.
+   *
+   *  `const { schedules } = await book.apps.remove("lights", { dryRun: true });` */
+  remove(key: string, options?: { readonly dryRun?: boolean }): Promise<AppRemoved>;
   /** Stops the instances of an app in this process. What its schedules fire waits for a process that runs it. */
   stop(key: string): Promise<AppStopped>;
 };
@@ -24,20 +30,27 @@ export type AppStopped = {
   readonly pending: readonly PendingEvents[];
 };
 
-/** `here` are those that this process runs, if it runs any for this tenant. */
-export function appVerbs(store: Store, tenant: string, here: AppsHere | undefined): Apps {
+/** `here` are those that this process runs, if it runs any for this tenant; `seenBy` is the tenant that asks, or null for the owner of
+ *  the whole book. */
+export function appVerbs(
+  engine: Engine,
+  { tenant, seenBy }: { readonly tenant: string; readonly seenBy: string | null },
+  here: AppsHere | undefined,
+): Apps {
+  const { store } = engine;
   const running = (key: string): AppsHere => {
     if (here !== undefined) return here;
     throw notFound(`this process runs no apps for tenant "${tenant}"`, { app: key, tenant });
   };
   return {
-    list: () => listApps(store, tenant),
-    get: (key) => readApp(store, tenant, key),
+    list: () => listApps(store, tenant, seenBy),
+    get: (key) => readApp(store, tenant, key, seenBy),
     async reload(app) {
       const key = typeof app === "string" ? app : app.key;
       const pending = await running(key).reload(app);
-      return { ...(await readApp(store, tenant, key)), pending };
+      return { ...(await readApp(store, tenant, key, seenBy)), pending };
     },
+    remove: (key, options) => removeApp(engine, tenant, key, options),
     stop: async (key) => ({ pending: await running(key).stop(key) }),
   };
 }

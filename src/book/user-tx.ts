@@ -1,7 +1,8 @@
 // What a user's function gets from book.write and book.read: the verbs of the rooms, and `sql` for their own tables.
 import { callVerbs, type CallVerbs } from "../calls/calls.ts";
 import { calledFrom, DaybookError, invalid, isDaybookError, placeOf, type Place } from "../core/error.ts";
-import { rememberFor } from "../core/remember.ts";
+import { limits } from "../core/limits.ts";
+import { remember, rememberFor } from "../core/remember.ts";
 import type { ReadRows } from "../jobs/definition.ts";
 import { groupVerbs, type GroupVerbs } from "../jobs/group/groups.ts";
 import { jobVerbs, lookUp, type JobVerbs, type LookUp, type Within } from "../jobs/jobs.ts";
@@ -9,17 +10,17 @@ import { queueVerbs, type QueueVerbs } from "../jobs/queues.ts";
 import { eventVerbs, type EventVerbs } from "../events/events.ts";
 import { templateVerbs, type TemplateVerbs } from "../jobs/template/template.ts";
 import { callsParts, type Rooms } from "../open/rooms.ts";
-import { flushRecords, recordsTurn } from "../records/write/flush.ts";
+import { flushRecords, holdHead, recordsTurn } from "../records/write/flush.ts";
 import { recordReads, type RecordReads } from "../records/record-reads.ts";
 import { snapshotReader, txReader } from "../records/record-reader.ts";
 import { recordUnit } from "../records/write/record-unit.ts";
 import { annotateCommit, recordVerbs, type TxRecordVerbs } from "../records/record-verbs.ts";
 import { scheduleVerbs, type ScheduleVerbs } from "../schedules/schedules.ts";
-import { checkValue, sql, Sql, type UserMark, type Value } from "../storage/sql.ts";
+import { checkValue, sql, Sql, type BuiltAnswer, type Dialect, type UserMark, type Value } from "../storage/sql.ts";
 import type { Awaitable, Reader, Row, Tx } from "../storage/store.ts";
 import { checkUserSql, notYours, quoteSql } from "../storage/user-sql.ts";
 import { anyOf } from "../storage/word.ts";
-import { runUnit, wrapVerbs, type Unit } from "../storage/unit.ts";
+import { runUnit, wrapVerbs, type Origin, type Unit } from "../storage/unit.ts";
 
 export type UserTx = {
   /** The tenant whose handle began the transaction. */
@@ -45,18 +46,26 @@ export type UserTx = {
 export type ReadTx = Pick<UserTx, "tenant" | "sql"> & { readonly records: RecordReads };
 
 /** Runs a user's function in a transaction; what it made of records becomes one commit at its end. */
-export async function runUserUnit<T>(tx: Tx, rooms: Rooms, work: (tx: UserTx) => Awaitable<T>): Promise<T> {
-  const result = await runUnit(rooms.store, (unit) => work(userTx(tx, unit, rooms)));
+export async function runUserUnit<T>(
+  tx: Tx,
+  rooms: Rooms,
+  work: (tx: UserTx) => Awaitable<T>,
+  origin: Origin = { joined: false },
+): Promise<T> {
+  const result = await runUnit(rooms.store, (unit) => work(userTx(tx, unit, rooms, origin)), origin);
   await flushRecords(tx);
   return result;
 }
 
-function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
+function userTx(tx: Tx, unit: Unit, rooms: Rooms, { joined }: Origin): UserTx {
   const read: ReadRows = (statement) => tx.all(statement);
   const within: Within = (work) => work(tx);
   const hosts = rooms.worker !== false;
   const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, hosts, read);
-  return {
+  // A transaction of the user's own need not be serializable, so its writers of records take turns as the engine's do.
+  let held: Promise<void> | undefined;
+  const takeTurn = joined ? () => (held ??= holdHead(tx)) : undefined;
+  const made: UserTx = {
     get jobs() {
       return tracked(unit, "jobs", jobVerbs(rooms.jobs, hosts, within, read));
     },
@@ -76,7 +85,7 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
       return tracked(unit, "queues", queueVerbs(within));
     },
     get templates() {
-      return tracked(unit, "templates", templateVerbs(known, within));
+      return tracked(unit, "templates", templateVerbs(rooms.jobs, known, within));
     },
     get records() {
       // Two that commit records of one tenant at the same time cannot both have seen everything: one is run again.
@@ -85,7 +94,7 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
       const reader = txReader(tx);
       return {
         ...tracked(unit, "records", {
-          ...recordVerbs((work) => work(records)),
+          ...recordVerbs((work) => takeTurn?.().then(() => work(records)) ?? work(records)),
           annotate: (notes: Parameters<typeof annotateCommit>[1]) => annotateCommit(records, notes),
         }),
         ...recordReads({
@@ -111,7 +120,61 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
       });
     },
   };
+  const builders: Builders = {
+    dialect: tx.dialect,
+    begin: () => unit.linger(),
+    async run(place, text, params, raw) {
+      return unit.track("a query", place, async () => {
+        const statement = builtStatement(text, params, { raw, dialect: tx.dialect });
+        try {
+          await refuseOurIndex(tx, statement);
+          const [answer] = await tx.all<BuiltAnswer>(statement);
+          return answer ?? { columns: [], rows: [], count: 0 };
+        } catch (error) {
+          throw withStatement(error, statement);
+        }
+      });
+    },
+  };
+  return Object.defineProperty(made, inside, { value: builders });
 }
+
+// What query builders use of a transaction and nobody else sees.
+const inside = Symbol("builders");
+
+/** How a query builder runs its statements in a transaction. `raw`: it reads times and large numbers from their text itself. */
+export type Builders = {
+  readonly dialect: Dialect;
+  /** To be called before the first query is made. */
+  begin(): void;
+  run(place: Place, text: string, params: readonly unknown[], raw: boolean): Promise<BuiltAnswer>;
+};
+
+export function buildersOf(tx: UserTx): Builders {
+  const { [inside]: builders } = tx as { readonly [inside]?: Builders };
+  if (builders !== undefined) {
+    builders.begin();
+    return builders;
+  }
+  throw invalid("this is no transaction: give the tx that book.write, finish or step.write gave to your function");
+}
+
+/** A statement that a query builder made, held to the rules of `tx.sql`. On PostgreSQL the driver writes dates, lists and objects
+ *  as it does for the builder elsewhere. */
+function builtStatement(
+  text: string,
+  params: readonly unknown[],
+  { raw, dialect }: { readonly raw: boolean; readonly dialect: Dialect },
+): Sql {
+  const values = params as readonly Value[];
+  for (const value of values) {
+    if (dialect === "sqlite" || typeof value !== "object" || value === null) checkValue(value);
+  }
+  return new Sql([text], [], undefined, markOfText(text), { params: values, raw });
+}
+
+// Builders make the same few texts again and again.
+const markOfText = remember(checkUserSql, { max: limits.statementsCachedMax });
 
 // A template has one place, so its place is looked up once.
 const keptPlace = rememberFor((_template: readonly string[]): { place?: Place } => ({}));

@@ -122,7 +122,8 @@ export function tellApp(tell: Tell, { key, instances, registrations }: AppRecord
   }
   for (const { index, status, error } of instances) {
     if (status !== "failed" || error === null) continue;
-    tell(`! app ${key}, instance ${index}, failed: ${errorLine(error, 500)}`, {
+    const at = error.at === null ? "" : ` at ${error.at}`;
+    tell(`! app ${key}, instance ${index}, failed${at}: ${errorLine(error, 500)}`, {
       type: "app",
       key,
       status: "failed",

@@ -25,9 +25,9 @@ export async function work(
   // A module that never finishes loading must not keep the program from ending.
   const loaded = await Promise.race([loadDefinitions({ module, config }, { watch }), stop.asked]);
   if (loaded === undefined) return stop.leave(undefined);
-  const { use, calls, retention } = loaded;
-  const said = { ...(calls === undefined ? {} : { calls }), ...(retention === undefined ? {} : { retention }) };
-  const access: Access = { attach: true, migrate: true, use, worker, ...said };
+  const { use, calls, zone, retention } = loaded;
+  const said = Object.entries({ calls, zone, retention }).filter(([, value]) => value !== undefined);
+  const access: Access = { attach: true, migrate: true, use, worker, ...Object.fromEntries(said) };
   // Which apps run and which do not is told below, in the form that was asked for.
   setupFailed.subscribe(() => undefined);
   const book = await openUnlessStopped(stop, command, access);

@@ -1,12 +1,12 @@
 // The verbs that write records, the same on the book and in a transaction. On the book each is a commit of its own.
-import { invalid, itemOf } from "../core/error.ts";
+import { invalid } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { addNotes, noteNames, type AsOf, type CommitNotes } from "./commit.ts";
 import type { AnyEntity, AnyRecordType, AnyRelation, Entity, Relation, RelationKey } from "./define/definition.ts";
-import { checkDocument, keyOf, recordKey, type RecordKey } from "./define/record-key.ts";
+import { checkDocument, checkDocuments, keyOf, recordKey, type RecordKey } from "./define/record-key.ts";
 import type { KeyOf, ValueOf } from "./entry.ts";
 import type { RecordUnit } from "./write/record-unit.ts";
-import { checkWriteOptions, ensure, patch, put, remove, restore } from "./write/write.ts";
+import { checkWriteOptions, ensure, patch, put, putMany, remove, restore } from "./write/write.ts";
 import type { DeleteOptions, WriteOptions, Written } from "./write/write.ts";
 
 export type RecordVerbs = {
@@ -96,17 +96,9 @@ export function recordVerbs(within: WithinUnit): RecordVerbs {
       checkKind(type, "entity", "putMany");
       refuseUnknown(options, [...noteNames, "ifHead"], "putMany");
       if (!Array.isArray(values)) throw invalid("putMany takes a list of documents");
-      const documents = await Promise.all(
-        values.map((value, index) => checkDocument(type, value).catch(itemOf("document", index))),
-      );
+      const documents = await checkDocuments(type, values);
       const places = documents.map((document) => ({ document, at: keyOf(type, document, null) }));
-      return within(async (unit) => {
-        const keys = places.map(({ at }) => at.key);
-        await unit.prefetch(type, keys);
-        const made: Written[] = [];
-        for (const { document, at } of places) made.push(await put(unit, type, at, document, options));
-        return made;
-      });
+      return within((unit) => putMany(unit, type, places, options));
     },
     async patch(type: AnyRecordType, key: string | RelationKey, fields: object, options: WriteOptions = {}) {
       checkWriteOptions(options, "patch");

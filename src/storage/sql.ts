@@ -26,6 +26,8 @@ export class Sql {
   readonly rows: readonly (readonly Value[])[] | undefined;
   /** Set when it is a user's own. */
   readonly user: UserMark | undefined;
+  /** Set when a query builder made it for this engine: the text is all there, and these are the values of its marks. */
+  readonly built: Built | undefined;
   // oxlint-disable-next-line no-unused-private-class-members -- `isOne` asks whether it is there
   readonly #made = true;
 
@@ -34,11 +36,13 @@ export class Sql {
     values: readonly Slot[],
     rows?: readonly (readonly Value[])[],
     user?: UserMark,
+    built?: Built,
   ) {
     this.strings = strings;
     this.values = values;
     this.rows = rows;
     this.user = user;
+    this.built = built;
   }
 
   static isOne(value: object): value is Sql {
@@ -47,6 +51,20 @@ export class Sql {
 }
 type Slot = Value | Sql | Part;
 
+export type Built = {
+  readonly params: readonly Value[];
+  /** PostgreSQL: the builder reads times and large numbers from their text itself. */
+  readonly raw: boolean;
+};
+
+/** What a built statement answers, as its one row: lists of values, because two columns of a join may have one name. */
+export type BuiltAnswer = {
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly unknown[])[];
+  /** How many rows it answers or, if it answers none, changed. */
+  readonly count: number;
+};
+
 /** A rendered statement: a plain value, so it can be sent to another thread. */
 export type Query = {
   readonly text: string;
@@ -54,6 +72,8 @@ export type Query = {
   /** Set when the statement inserts many rows and the engine (SQLite) runs it once per row; `params` is then empty. */
   readonly rows?: readonly (readonly Value[])[];
   readonly user?: UserMark;
+  /** Set when it was built: its answer is one `BuiltAnswer`. */
+  readonly built?: Built;
 };
 
 export function sql(strings: TemplateStringsArray, ...values: Slot[]): Sql {
@@ -83,6 +103,8 @@ export function render(statement: Sql, dialect: Dialect): Query {
 }
 
 function rendered(statement: Sql, dialect: Dialect): Query {
+  const { built } = statement;
+  if (built !== undefined) return { text: statement.strings[0] ?? "", params: built.params, built };
   if (statement.rows !== undefined) return { text: statement.strings[0] ?? "", params: [], rows: statement.rows };
   const known = plainTexts[dialect].get(statement.strings);
   if (known !== undefined && statement.values.every(isValue)) {

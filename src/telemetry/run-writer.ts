@@ -26,7 +26,7 @@ export type RunWriter = {
 export type OpenRun = { crashed(error: ErrorDescription): void };
 
 /** Runs or lines were dropped. */
-const runsDropped = defineFact<Dropped>("runs.dropped");
+export const runsDropped = defineFact<Dropped>("runs.dropped");
 
 // Waiting does not help against these errors, so a batch that keeps meeting one is dropped.
 const lasting: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["invalid", "internal", "incompatible", "closed"]);

@@ -57,10 +57,10 @@ export type RunFilter = PageOptions & {
   readonly status?: RunStatus;
   /** `job`, `listener` (live), `delivery`, `schedule`, `direct`, `call`. */
   readonly kind?: string;
-  /** The name of the job or listener. */
+  /** The `name` of a summary: the schedule that fired it, or the name under which an app registered it, or else its own name. */
   readonly name?: string;
-  /** The schedule that fired it, or the name under which an app registered it, or else its name: the `name` of a summary. */
-  readonly registration?: string;
+  /** Only runs of the job of this name, whatever fired it. */
+  readonly job?: string;
   readonly app?: string;
   readonly instance?: number;
   /** The id of the session that ran it. */
@@ -73,7 +73,7 @@ export type RunFilter = PageOptions & {
 
 export type RunPage = Page<RunRecord>;
 
-const known = [...scopeOptions, "status", "registration", "limit", "after"] satisfies readonly (keyof RunFilter)[];
+const known = [...scopeOptions, "status", "job", "limit", "after"] satisfies readonly (keyof RunFilter)[];
 
 /** Runs by their number, both ends included. */
 type Range = { readonly from: number; readonly to: number };
@@ -114,8 +114,8 @@ type When = { readonly since: number; readonly until: number | null; readonly se
 
 /** Where matching runs can be, the highest numbers first: above the mark, and where rollups know of some. */
 async function rangesOf(store: Store, tenant: string, filter: RunFilter, when: When): Promise<Range[]> {
-  const { kind, app, instance, registration, status } = filter;
-  const asked = [kind, app, instance, registration, when.session, when.until, filter.since];
+  const { kind, app, instance, name, status } = filter;
+  const asked = [kind, app, instance, name, when.session, when.until, filter.since];
   const everywhere = [{ from: 0, to: Number.MAX_SAFE_INTEGER }];
   // The index finds the few runs that did not succeed. Without a filter, the first runs are the page.
   if (asked.every((each) => each === undefined || each === null) || isUnlike(status)) return everywhere;
@@ -139,7 +139,7 @@ async function countsGoneUntil(store: Store, tenant: string): Promise<number> {
 }
 
 function scopeOf(tenant: string, filter: RunFilter, { since, until, session }: When): Scope {
-  const { kind, app, instance, registration: name } = filter;
+  const { kind, app, instance, name } = filter;
   const window = wholeMinutes(since, until ?? 8.64e15);
   return { tenant, seenBy: null, window, filter: { kind, name, app, instance }, pieces: piecesOf(window, session) };
 }
@@ -154,12 +154,12 @@ function isUnlike(status: RunStatus | undefined): boolean {
 }
 
 function conditions(tenant: string, filter: RunFilter, { since, until, session }: When): Sql {
-  const { status, kind, name, registration, app, instance } = filter;
+  const { status, kind, name, job, app, instance } = filter;
   const given = {
     "run.status": status,
     "run.kind": kind,
-    "run.name": name,
-    "coalesce(run.registration, run.name)": registration,
+    "run.name": job,
+    "coalesce(run.registration, run.name)": name,
     "run.app": app,
     "run.instance": instance,
     "run.session_seq": session,
@@ -173,6 +173,6 @@ function conditions(tenant: string, filter: RunFilter, { since, until, session }
 }
 
 /** Whether only runs are asked for that an app or a schedule registered. */
-function isRegistered({ registration, kind }: RunFilter): boolean {
-  return registration !== undefined && (kind === "listener" || kind === "schedule");
+function isRegistered({ name, kind }: RunFilter): boolean {
+  return name !== undefined && (kind === "listener" || kind === "schedule");
 }

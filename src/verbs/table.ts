@@ -13,7 +13,7 @@ type Noun = {
 /** In the order in which help shows them. */
 export const nouns = {
   apps: {
-    about: "list apps, and show what they registered and where in the source",
+    about: "list apps, show what they registered and where in the source, and remove them",
     more: "An app is a bundle of listeners and schedules with one or more configured instances (docs/apps.md).",
     load: async () => (await import("./sources/apps.ts")).apps,
   },

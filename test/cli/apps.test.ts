@@ -77,6 +77,7 @@ for (const backend of cliBackends) {
       "apps/readings.ts": "export const readings = 3;",
       "apps/lamp.test.ts": 'throw new Error("a test is no app");',
       "daybook.config.ts": `export default {
+        zone: "Europe/Oslo",
         apps: { lamp: { instances: [{ room: "attic" }, { rom: "cellar" }] }, lmp: { instances: [] } } };`,
     });
     const { running, next } = startRun(t, cwd, ["--book", url, "./apps"]);
@@ -117,9 +118,12 @@ for (const backend of cliBackends) {
     const { stdout } = await runCli(["apps", "show", "lamp", "--book", url], {});
     assert.match(
       stdout,
-      /^app\tinstance\tstatus\tsince\tregisters\terror\nlamp\t0\tstopped\t\S+\t1 listener, 1 schedule, 0 jobs\t\n/,
+      /^app\tinstance\tstatus\tprocess\tsince\tregisters\terror\nlamp\t0\tstopped\t\d+ on \S+\t\S+\t1 listener, 1 schedule, 0 jobs\t\n/,
     );
-    assert.match(stdout, /\nlamp\t1\tfailed\t.*\nerror of instance 1\n.*room/s);
+    assert.match(
+      stdout,
+      /\nlamp\t1\tfailed\t.*\tapps\/lamp\.ts:\d+: .*\nerror of instance 1\nat\tapps\/lamp\.ts:\d+\n.*room/s,
+    );
     assert.match(
       stdout,
       /\nlistener bell of instance 0\ntopic\tbell\n[^]*?debounceMs\t1000\n[^]*?handler\tring\nlocation\tapps\/lamp\.ts:9\n/,
@@ -128,6 +132,27 @@ for (const backend of cliBackends) {
     assert.deepEqual(await refusal(["apps", "show", "lmp"], url), [
       ...[4, "not_found", 'there is no app "lmp": did you mean "lamp"?'],
     ]);
+
+    assert.equal((await answer(["info"], url))["zone"], "Europe/Oslo");
+    const schedule = await answer(["schedules", "show", "default/lamp/0/morning"], url);
+    assert.equal(schedule["zone"], "Europe/Oslo");
+
+    const would = await runCli(["apps", "remove", "lamp", "--book", url], {});
+    assert.equal(
+      would.stdout.trim(),
+      "lamp would be removed, with 1 listener, 1 schedule, 0 jobs; remove it with --apply",
+    );
+    const done = await answer(["apps", "remove", "lamp", "--apply"], url);
+    assert.deepEqual(done, {
+      key: "lamp",
+      dryRun: false,
+      instances: 2,
+      listeners: 1,
+      schedules: 1,
+      jobs: 0,
+      kept: 0,
+    });
+    assert.deepEqual((await answer(["schedules", "list"], url))["items"], []);
   });
 }
 

@@ -22,7 +22,7 @@ for (const backend of cliBackends) {
     const worker = await book.startWorker();
 
     const published = await answer(["events", "publish", "order.paid", "--payload", '{"n":1}', "--id", "e-1"], url);
-    const again = await runCli(["events", "publish", "order.paid", "--id", "e-1", "--book", url]);
+    const again = await runCli(["events", "publish", "order.paid", '--payload={"n":1}', "--id=e-1", `--book=${url}`]);
     const wrong = await refusal(["events", "publish", "order..paid"], url);
     while ((await book.deadLetters.list()).items.length === 0) await worker.idle();
     const shown = await answer(["events", "show", "e-1"], url);
@@ -96,7 +96,7 @@ for (const backend of cliBackends) {
     assert.equal(replayed["count"], 2);
     assert.deepEqual([cleaned["dryRun"], cleaned["events"]], [true, 0]);
     assert.equal(would.stdout, "hear would be removed; remove it with --apply\n");
-    assert.deepEqual(removed, { name: "hear", dryRun: false, removed: true });
+    assert.deepEqual(removed, { name: "hear", dryRun: false, removed: true, waiting: 0 });
     assert.deepEqual((await refusal(["listeners", "pause", "hear"], url)).slice(0, 2), [4, "not_found"]);
   });
 

@@ -39,9 +39,7 @@ for (const backend of cliBackends) {
     const overview = await answer(["runs", "overview", "--since", "3h"], url);
     const errors = items(await answer(["errors", "--app", "home"], url));
     const slow = items(await answer(["runs", "slow", "--limit", "1"], url));
-    const list = items(
-      await answer(["runs", "list", "--registration", "lamp", "--kind", "listener", "--since", "2h"], url),
-    );
+    const list = items(await answer(["runs", "list", "--name", "lamp", "--kind", "listener", "--since", "2h"], url));
     const logs = items(await answer(["logs", "--level", "warn"], url));
     await answer(["runs", "pin", ids[0] ?? "", "--note", "first light"], url);
     const pinned = await answer(["retain"], url);

@@ -33,6 +33,25 @@ for (const backend of backends) {
     ]);
   });
 
+  test(`${backend}: the fact of a deletion has the document that it ended, also where the transaction put many before`, async (t) => {
+    const heard: unknown[] = [];
+    const watch = listener("watch", { on: "record.lamp.deleted", run: (payload) => void heard.push(payload) });
+    const { book } = await openTest(t, backend, { use: [Lamp, watch] });
+    await book.records.put(Lamp, { id: "hall", on: false });
+
+    await book.write(async (tx) => {
+      await tx.records.putMany(Lamp, [
+        { id: "hall", on: true },
+        { id: "new", on: true },
+      ]);
+      await tx.records.delete(Lamp, "hall");
+    });
+    await (await book.startWorker({ concurrency: 1 })).idle();
+
+    const change = { type: "lamp", key: "hall", from: null, to: null, instance: null };
+    assert.deepEqual(heard, [{ ...change, kind: "deleted", revision: 1, commit: 2, value: { id: "hall", on: false } }]);
+  });
+
   test(`${backend}: a record, an event, a job and a row of one's own are one transaction`, async (t) => {
     const seen: string[] = [];
     const note = job("note", { run: ({ what }: { what: string }) => void seen.push(`job ${what}`) });

@@ -78,6 +78,46 @@ for (const backend of backends) {
       assert.equal(await book.records.head(), 2);
     });
 
+    test("of many documents the last of a key counts, and one that does not fit is named, also by a schema that answers later", async (t) => {
+      const book = await begin(t, backend);
+      const Late = entity("late", {
+        schema: z.object({ id: z.string().refine(async (id) => id !== "bad") }),
+        key: "id",
+      });
+
+      const written = await book.records.putMany(Order, [
+        { id: "o-1", total: 1 },
+        { id: "o-2", total: 2 },
+        { id: "o-1", total: 3 },
+      ]);
+      const late = await book.records.putMany(Late, [{ id: "a" }, { id: "b" }]);
+
+      assert.deepEqual(
+        written.map(({ key, revision }) => [key, revision]),
+        [
+          ["o-1", 1],
+          ["o-2", 1],
+          ["o-1", 1],
+        ],
+      );
+      assert.equal((await book.records.get(Order, "o-1")).total, 3);
+      assert.equal((await book.records.commit(1)).changes, 2);
+      assert.deepEqual(
+        late.map(({ key }) => key),
+        ["a", "b"],
+      );
+      for (const documents of [
+        [{ id: "c" }, { id: "bad" }],
+        [{ id: "c" }, { id: 7 }],
+      ]) {
+        await assert.rejects(book.records.putMany(Late, documents as { id: string }[]), {
+          code: "invalid",
+          message: /^document 1 of the list: the document does not fit/,
+        });
+      }
+      assert.equal(await book.records.head(), 2);
+    });
+
     test("patch lays fields over, and undefined removes one", async (t) => {
       const book = await begin(t, backend);
       await book.records.put(Order, { id: "o-1", total: 1, note: "first" });

@@ -251,7 +251,7 @@ async function compareLists(store: Store, tenant: string, all: readonly Run[], w
     const { items } = await listRuns(store, tenant, { status, ...few });
     assert.deepEqual(ids(items), ids(newest.filter((run) => run.status === status).slice(0, 10)));
   }
-  const { items } = await listRuns(store, tenant, { kind: "listener", registration: "lamp", app: "home", ...few });
+  const { items } = await listRuns(store, tenant, { kind: "listener", name: "lamp", app: "home", ...few });
   const lamps = newest.filter((run) => run.kind === "listener" && run.name === "lamp" && run.app === "home");
   assert.deepEqual(ids(items), ids(lamps.slice(0, 10)));
 

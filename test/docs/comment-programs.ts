@@ -16,11 +16,20 @@ export function commentPrograms(): Record<string, string> {
   );
 }
 
-/** The files whose names the front door passes on. */
+/** The files whose names the front door passes on, and the doors beside it. */
 function publicFiles(): string[] {
   const door = readFileSync(join(root, "src/index.ts"), "utf8");
-  return [...new Set([...door.matchAll(/from "\.\/(.+?)"/g)].map(([, path = ""]) => path))];
+  const passedOn = [...door.matchAll(/from "\.\/(.+?)"/g)].map(([, path = ""]) => path);
+  return [...new Set([...passedOn, "book/kysely.ts", "book/drizzle.ts"])];
 }
+
+const builders = `
+import { drizzleOnPostgres, drizzleOnSqlite } from "daybook/drizzle";
+import { kyselyOn } from "daybook/kysely";
+import { pgTable, serial, varchar } from "drizzle-orm/pg-core";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { PoolClient } from "pg";
+`;
 
 /** What the reader of a doc comment has already. */
 const prelude = `
@@ -38,7 +47,7 @@ await book.write(async (tx) => {
 
 /** Gives a snippet every public name, the prelude unless it opens a book itself, and a tx where it uses one. */
 function asProgram(snippet: string): string {
-  const names = `import { z } from "zod";\nimport { ${Object.keys(daybook).join(", ")} } from "daybook";\n`;
+  const names = `import { z } from "zod";\nimport { ${Object.keys(daybook).join(", ")} } from "daybook";\n${builders}`;
   if (/\bopen\(/.test(snippet)) return names + snippet;
   const needsTx = /\btx\./.test(snippet) && !/\bbook\./.test(snippet);
   // In a block, a snippet may define anew what the reader has.

@@ -26,7 +26,9 @@ export function projectWith(t: TestContext, files: Readonly<Record<string, strin
   const folder = testFolder(t);
   mkdirSync(join(folder, "node_modules"));
   symlinkSync(root, join(folder, "node_modules/daybook"));
-  symlinkSync(join(root, "node_modules/zod"), join(folder, "node_modules/zod"));
+  for (const name of ["zod", "kysely", "drizzle-orm", "pg", "@types"]) {
+    symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name));
+  }
   writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }));
   const compilerOptions = { typeRoots: [join(root, "node_modules/@types")] };
   writeFileSync(
@@ -69,6 +71,7 @@ export const pages = [
     "docs/sql.md",
     "docs/telemetry.md",
     "docs/testing.md",
+    "docs/your-toolkit.md",
   ] as const),
 ] as const;
 

@@ -69,7 +69,7 @@ test("postgres: with many runs no question of an overview reads a whole table of
     logs: () => reads.logs(),
     activity: () => listRuns(watched, "default", {}),
     "activity of an hour": () => listRuns(watched, "default", { since: "3h", until: "2h" }),
-    "runs of a listener": () => listRuns(watched, "default", { kind: "listener", registration: "l7" }),
+    "runs of a listener": () => listRuns(watched, "default", { kind: "listener", name: "l7" }),
     "the latest errors": () => listRuns(watched, "default", { status: "error" }),
     "runs of a session": () => listRuns(watched, "default", { session: "one" }),
   };

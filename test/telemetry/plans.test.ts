@@ -23,7 +23,7 @@ type Question = (store: Store, session: string) => Promise<unknown>;
 const tenant = "default";
 const questions: Readonly<Record<string, readonly [ask: Question, how: RegExp]>> = {
   "registration and time": [
-    (store) => listRuns(store, tenant, { kind: "listener", registration: "lamp", since: "2d" }),
+    (store) => listRuns(store, tenant, { kind: "listener", name: "lamp", since: "2d" }),
     /runs_registered/,
   ],
   "status and time": [(store) => listRuns(store, tenant, { status: "error", since: "2d" }), /runs_unlike_success/],

@@ -90,7 +90,9 @@ async function execute(engine: Engine, definition: AnyJob, state: RunState, part
   } catch (thrown) {
     if (state.abortReason !== undefined) return interrupted(engine, state, thrown);
     const advice = adviceOf(thrown);
-    if (advice?.skip === true) return endingOf(engine, state, "skipped");
+    if (advice?.skip === true) {
+      return { ...endingOf(engine, state, "skipped"), error: { ...describeError(thrown), trace: null } };
+    }
     return { ...endingOf(engine, state, "error"), error: describeError(thrown), advice };
   }
 }

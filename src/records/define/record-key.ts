@@ -1,7 +1,8 @@
 // The key of a record, and the document that gives it. An entity has a key of its own; that of a relation is made of its
 // endpoints and its instance.
-import { invalid, notFound, type DaybookError } from "../../core/error.ts";
-import { isObject, toJson } from "../../core/json.ts";
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { invalid, itemOf, notFound, type DaybookError } from "../../core/error.ts";
+import { isObject, isThenable, toJson } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
 import { checkKey } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
@@ -58,12 +59,39 @@ export function noRecord(type: string, at: RecordKey): DaybookError {
 export type Document = { readonly value: unknown; readonly body: string };
 
 export async function checkDocument(type: AnyRecordType, input: unknown): Promise<Document> {
+  return beginCheck(type, input);
+}
+
+/** Checks all of a list. Most schemas answer at once, and then nothing is waited for. */
+export async function checkDocuments(type: AnyRecordType, inputs: readonly unknown[]): Promise<readonly Document[]> {
+  const documents: Document[] = [];
+  const later: Promise<unknown>[] = [];
+  for (const [index, input] of inputs.entries()) {
+    try {
+      const checked = beginCheck(type, input);
+      if (!isThenable(checked)) documents[index] = checked;
+      else later.push(checked.then((document) => (documents[index] = document), itemOf("document", index)));
+    } catch (error) {
+      await Promise.allSettled(later);
+      itemOf("document", index)(error);
+    }
+  }
+  await Promise.all(later);
+  return documents;
+}
+
+function beginCheck(type: AnyRecordType, input: unknown): Document | Promise<Document> {
   const { name, schema } = type;
-  const what = `the document does not fit the schema of "${name}"`;
-  const value =
-    schema === undefined
-      ? checkEmpty(name, input)
-      : fitting(await schema["~standard"].validate(input), what, { type: name });
+  if (schema === undefined) return toDocument(name, checkEmpty(name, input));
+  const checked = schema["~standard"].validate(input);
+  const fit = (result: StandardSchemaV1.Result<unknown>): Document => {
+    const what = `the document does not fit the schema of "${name}"`;
+    return toDocument(name, fitting(result, what, { type: name }));
+  };
+  return isThenable(checked) ? Promise.resolve(checked).then(fit) : fit(checked);
+}
+
+function toDocument(name: string, value: unknown): Document {
   if (!isObject(value)) throw invalid(`a document of "${name}" must be an object with named fields`);
   return { value, body: toJson(value, { what: name }) };
 }

@@ -4,10 +4,11 @@
 import { DaybookError } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
-import { rawSql, sql } from "../../storage/sql.ts";
-import type { Tx } from "../../storage/store.ts";
-import { forUpdate, insertInto, lockKeyOf, rowSet } from "../../storage/word.ts";
-import { recordUnitOf, rowColumns, toRow, type ChangeRow, type RecordUnit } from "./record-unit.ts";
+import { rawSql, sql, type Sql, type Value } from "../../storage/sql.ts";
+import type { Awaitable, Tx } from "../../storage/store.ts";
+import { asText, forUpdate, lockKeyOf, rowSet, valuesInto } from "../../storage/word.ts";
+import { kindOf, recordUnitOf, rowColumns, statedRevision, toRow } from "./record-unit.ts";
+import type { Change, RecordUnit } from "./record-unit.ts";
 
 export const recordsChannel = "records";
 
@@ -19,19 +20,22 @@ export async function flushRecords(tx: Tx): Promise<void> {
 
 /** Writes a commit for each unit that has changes, in their order. */
 export async function flushUnits(tx: Tx, units: readonly RecordUnit[]): Promise<void> {
-  const commits = units.map(toCommit).filter(({ rows }) => rows.length > 0);
+  const commits = units.map(toCommit).filter(({ changes }) => changes.length > 0);
   if (commits.length === 0) return;
   const write = tx.dialect === "sqlite" ? writeOnSqlite : writeOnPostgres;
   // Sent first, so that on PostgreSQL it travels with the flush and the head is held no longer for it.
   const [heard, { first, closed }] = await Promise.all([heardTypes(tx, commits), write(tx, commits)]);
-  const expected = commits.flatMap(({ rows }) => rows).filter((row) => row.kind !== "created").length;
+  let expected = 0;
+  for (const { changes } of commits) for (const { before } of changes) if (before !== undefined) expected++;
   if (closed !== expected) {
     throw new DaybookError(
       "internal",
       `a commit closed ${closed} versions but had read ${expected}: it was rolled back`,
     );
   }
-  for (const [index, { unit, rows }] of commits.entries()) await stateFacts(unit, rows, first + index, heard);
+  if (heard.size > 0 && commits[0]?.unit.madeAt === undefined) {
+    for (const [index, { unit, changes }] of commits.entries()) await stateFacts(unit, changes, first + index, heard);
+  }
   tx.wake(recordsChannel);
 }
 
@@ -39,20 +43,20 @@ const noteColumns = { actor: "text", reason: "text", metadata: "text", run_id: "
 
 type Commit = Readonly<Record<keyof typeof noteColumns, string | null>> & {
   readonly unit: RecordUnit;
-  readonly rows: readonly ChangeRow[];
+  readonly changes: readonly Change[];
 };
 
 function toCommit(unit: RecordUnit): Commit {
-  const { notes, cause, changes } = unit;
+  const { notes, cause } = unit;
   // A record that the unit both made and deleted leaves no trace.
-  const lasting = [...changes.values()].filter(({ before, body }) => before !== undefined || body !== null);
-  changes.clear();
+  const changes = [...unit.changes.values()].filter(({ before, body }) => before !== undefined || body !== null);
+  unit.changes.clear();
   return {
     unit,
-    rows: lasting.map(toRow),
+    changes,
     actor: notes.actor ?? null,
     reason: notes.reason ?? null,
-    metadata: toJson(notes.metadata ?? {}, { what: "metadata" }),
+    metadata: notes.metadata === undefined ? "{}" : toJson(notes.metadata, { what: "metadata" }),
     run_id: cause?.runId ?? null,
     root_run_id: cause?.rootRunId ?? null,
   };
@@ -60,7 +64,8 @@ function toCommit(unit: RecordUnit): Commit {
 
 /** The names of the changed types that have listeners. */
 async function heardTypes(tx: Tx, commits: readonly Commit[]): Promise<ReadonlySet<string>> {
-  const names = new Set(commits.flatMap(({ rows }) => rows.map(({ change }) => change.type.name)));
+  const names = new Set<string>();
+  for (const { changes } of commits) for (const { type } of changes) names.add(type.name);
   const hooks = commits[0]?.unit.room.hooks;
   const heard = await Promise.all(
     [...names].map(async (name) => ((await hooks?.hears(tx, name)) === true ? [name] : [])),
@@ -70,28 +75,38 @@ async function heardTypes(tx: Tx, commits: readonly Commit[]): Promise<ReadonlyS
 
 async function stateFacts(
   { tx, room: { hooks }, cause }: RecordUnit,
-  rows: readonly ChangeRow[],
+  changes: readonly Change[],
   commit: number,
   heard: ReadonlySet<string>,
 ): Promise<void> {
-  for (const { change, kind, revision } of rows) {
+  for (const change of changes) {
     const { type, key, ends, body, before } = change;
     if (!heard.has(type.name)) continue;
-    const value: unknown = JSON.parse(body ?? before?.body ?? "null");
+    const value: unknown = JSON.parse(body ?? before?.body ?? (await readClosed(tx, change)));
     const { from, to, instance } = ends ?? { from: null, to: null, instance: null };
     const about = { tenant: tx.tenant, type: type.name, key, from, to, instance };
-    const record = { ...about, kind, revision, commit, value };
+    const kind = kindOf(change);
+    const record = { ...about, kind, revision: statedRevision(change), commit, value };
     await hooks.onFact(tx, { type: `record.${type.name}.${kind}`, record }, cause);
   }
 }
 
+/** The document that a deletion ended, where the unit had not read it. */
+async function readClosed(tx: Tx, { row, key, before }: Change): Promise<string> {
+  const closed = await tx.get<{ body: string }>(sql`select body${asText} as body from daybook_record_version
+    where tenant_id = ${tx.tenant} and type_seq = ${row.seq} and key = ${key} and from_commit = ${before?.commit ?? 0}`);
+  return closed?.body ?? "null";
+}
+
 /** The columns that a live row hands on to its closed version. */
 const versionColumns = rawSql([...Object.keys(rowColumns), "tenant_id", "from_commit"].join(", "));
+/** Those that an entity has; reading the others shows. */
+const entityColumns = rawSql("type_seq, key, body, revision, schema_version, tenant_id, from_commit");
 
 /** The number of the first commit, and how many live rows were closed. */
 type Flushed = { readonly first: number; readonly closed: number };
 
-/** One prepared statement after the other. */
+/** Prepared statements with ten rows at once, one after the other. */
 async function writeOnSqlite(tx: Tx, commits: readonly Commit[]): Promise<Flushed> {
   let [last, closed] = [0, 0];
   for (const commit of commits) {
@@ -105,67 +120,109 @@ async function writeOnSqlite(tx: Tx, commits: readonly Commit[]): Promise<Flushe
 type Head = { commit: number; at: number; from: number };
 
 async function writeOne(tx: Tx, made: Commit): Promise<{ commit: number; closed: number }> {
-  // A small step back of the clock is smoothed here as it is for transactions (core/clock.ts).
-  const wasSetBack = sql`committed_at > excluded.committed_at + ${rawSql(String(limits.clockSmoothMs))}`;
+  const { tenant } = tx;
+  const { at: now, wasSetBack } = timeOf(tx, made.unit, "committed_at", limits.clockSmoothMs);
+  const { actor, reason, metadata, run_id: run, root_run_id: root, changes } = made;
   const head = await tx.get<Head>(sql`
-    insert into daybook_record_head (tenant_id, commit_id, committed_at, clock_from) values (${tx.tenant}, 1, ${tx.now}, 1)
+    insert into daybook_record_head (tenant_id, commit_id, committed_at, clock_from) values (${tenant}, 1, ${now}, 1)
     on conflict (tenant_id) do update set commit_id = commit_id + 1,
       committed_at = case when ${wasSetBack} then excluded.committed_at else max(committed_at, excluded.committed_at) end,
       clock_from = case when ${wasSetBack} then commit_id + 1 else clock_from end
     returning commit_id as "commit", committed_at as at, clock_from as "from"`);
   const { commit, at, from } = head as Head;
-  const { actor, reason, metadata, run_id: run, root_run_id: root, rows } = made;
   await tx.run(sql`insert into daybook_record_commit
       (tenant_id, id, committed_at, clock_from, changes, actor, reason, metadata, run_id, root_run_id)
-    values (${tx.tenant}, ${commit}, ${at}, ${from}, ${rows.length}, ${actor}, ${reason}, ${metadata}, ${run}, ${root})`);
-  const closed = await closeVersions(tx, rows, commit);
-  const fresh = rows.filter((row) => row.kind === "created");
-  if (fresh.length > 0) {
-    const columns = { ...rowColumns, tenant_id: "text", from_commit: "integer" } as const;
-    const records = fresh.map((row) => ({ ...row, tenant_id: tx.tenant, from_commit: commit }));
-    await tx.run(insertInto("daybook_record", columns, records));
+    values (${tenant}, ${commit}, ${at}, ${from}, ${changes.length}, ${actor}, ${reason}, ${metadata}, ${run}, ${root})`);
+  const entities: Value[][] = [];
+  const relations: Value[][] = [];
+  const updated: Value[][] = [];
+  const logged: Value[][] = [];
+  const replaced: number[] = [];
+  const deleted: number[] = [];
+  for (const [position, change] of changes.entries()) {
+    const { before, body, key, ends, row, revision } = change;
+    logged.push([tenant, commit, position, row.seq, key, kindOf(change), statedRevision(change)]);
+    if (before === undefined) {
+      const own = [row.seq, key, body, revision, row.schemaVersion, tenant, commit];
+      if (ends === null) entities.push(own);
+      else relations.push([...own, row.from_type_seq, ends.from, row.to_type_seq, ends.to, ends.instance]);
+    } else if (body === null) deleted.push(before.seq);
+    else {
+      replaced.push(before.seq);
+      updated.push([body, revision, row.schemaVersion, commit, before.seq]);
+    }
   }
-  const changes = rows.map((row, position) => ({ ...row, tenant_id: tx.tenant, commit_id: commit, position }));
-  await tx.run(insertInto("daybook_record_change", changeColumns, changes));
-  return { commit, closed };
+  const columns = changes.every(({ ends }) => ends === null) ? entityColumns : versionColumns;
+  const replacing = await close(tx, { columns, ended: "replaced", seqs: replaced, commit });
+  const deleting = await close(tx, { columns, ended: "deleted", seqs: deleted, commit });
+  await runEach(tx, updateRecord, updated);
+  await runEach(
+    tx,
+    "delete from daybook_record where seq = ?",
+    deleted.map((seq) => [seq]),
+  );
+  await runEach(tx, insertEntity, entities);
+  await runEach(tx, insertRelation, relations);
+  await runEach(tx, insertChange, logged);
+  const types = [...new Set(changes.map(({ row }) => row.seq))];
+  await runEach(
+    tx,
+    insertType,
+    types.map((seq) => [tenant, seq, commit]),
+  );
+  return { commit, closed: replacing + deleting };
 }
 
-const changeColumns = {
-  tenant_id: "text",
-  commit_id: "integer",
-  position: "integer",
-  type_seq: "integer",
-  key: "text",
-  kind: "text",
-  revision: "integer",
-} as const;
+/** The time of a commit, and whether the clock was set back. A small step back is smoothed here as it is for transactions (core/clock.ts); a
+ *  commit of the past keeps its time. */
+function timeOf(tx: Tx, { madeAt }: RecordUnit, last: string, smoothMs: number): { at: number; wasSetBack: Sql } {
+  const allowed = madeAt === undefined ? smoothMs : 0;
+  return { at: madeAt ?? tx.now, wasSetBack: rawSql(`${last} > excluded.committed_at + ${allowed}`) };
+}
 
-async function closeVersions(tx: Tx, rows: readonly ChangeRow[], commit: number): Promise<number> {
-  let closed = 0;
-  for (const { seq, kind, body, revision, schema_version: schema } of rows) {
-    if (kind === "created") continue;
-    closed += await tx.run(sql`insert into daybook_record_version (${versionColumns}, to_commit, ended)
-      select ${versionColumns}, ${commit}, ${kind === "deleted" ? "deleted" : "replaced"} from daybook_record where seq = ${seq}`);
-    await tx.run(
-      kind === "deleted"
-        ? sql`delete from daybook_record where seq = ${seq}`
-        : sql`update daybook_record set body = ${body}, revision = ${revision}, schema_version = ${schema},
-            from_commit = ${commit} where seq = ${seq}`,
-    );
-  }
-  return closed;
+const updateRecord =
+  "update daybook_record set body = ?, revision = ?, schema_version = ?, from_commit = ? where seq = ?";
+const insertEntity = `insert into daybook_record (type_seq, key, body, revision, schema_version, tenant_id, from_commit)
+  values (?, ?, ?, ?, ?, ?, ?)`;
+const insertRelation = `insert into daybook_record (type_seq, key, body, revision, schema_version, tenant_id, from_commit,
+  from_type_seq, from_key, to_type_seq, to_key, instance_key) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const insertChange = `insert into daybook_record_change (tenant_id, commit_id, position, type_seq, key, kind, revision)
+  values (?, ?, ?, ?, ?, ?, ?)`;
+
+const insertType = "insert into daybook_record_commit_type (tenant_id, type_seq, commit_id) values (?, ?, ?)";
+
+function runEach(tx: Tx, text: string, rows: readonly (readonly Value[])[]): Awaitable<number> {
+  return rows.length === 0 ? 0 : tx.run(valuesInto(text, rows));
+}
+
+type Closing = {
+  readonly columns: Sql;
+  readonly ended: "replaced" | "deleted";
+  readonly seqs: readonly number[];
+  readonly commit: number;
+};
+
+/** Copies live rows among the closed versions; found by their numbers one by one, whatever the planner believes. */
+function close(tx: Tx, { columns, ended, seqs, commit }: Closing): Awaitable<number> {
+  if (seqs.length === 0) return 0;
+  return tx.run(sql`insert into daybook_record_version (${columns}, to_commit, ended)
+    select ${columns}, ${commit}, ${ended} from (select value as number from json_each(${JSON.stringify(seqs)})) as closing
+    cross join daybook_record record on record.seq = closing.number`);
 }
 
 /** One statement for all commits. Its parts all read what was there before it. */
 async function writeOnPostgres(tx: Tx, commits: readonly Commit[]): Promise<Flushed> {
-  const incoming = commits.flatMap(({ rows }, index) => rows.map((row, position) => ({ ...row, index, position })));
-  const made = commits.map(({ rows, ...commit }, index) => ({ ...commit, index, changes: rows.length }));
+  const incoming = commits.flatMap(({ changes }, index) =>
+    changes.map((change, position) => ({ ...toRow(change), index, position })),
+  );
+  const made = commits.map((commit, index) => ({ ...commit, index, changes: commit.changes.length }));
   // As on SQLite; besides, a transaction that waited for another one's commit has the earlier time although no clock was set.
-  const wasSetBack = sql`head.committed_at > excluded.committed_at + ${rawSql(String(limits.busyMsMax))}`;
+  const { unit } = commits[0] as Commit;
+  const { at, wasSetBack } = timeOf(tx, unit, "head.committed_at", limits.busyMsMax);
   const flushed = await tx.get<Flushed>(sql`
     with head as (
       insert into daybook_record_head as head (tenant_id, commit_id, committed_at, clock_from)
-      values (${tx.tenant}, ${commits.length}, ${tx.now}, 1)
+      values (${tx.tenant}, ${commits.length}, ${at}, 1)
       on conflict (tenant_id) do update set commit_id = head.commit_id + excluded.commit_id,
         committed_at = case when ${wasSetBack} then excluded.committed_at
           else greatest(head.committed_at, excluded.committed_at) end,
@@ -191,7 +248,9 @@ async function writeOnPostgres(tx: Tx, commits: readonly Commit[]): Promise<Flus
         revision, schema_version, tenant_id, commit_id
       from incoming where incoming.kind = 'created'),
     logged as (insert into daybook_record_change (tenant_id, commit_id, position, type_seq, key, kind, revision)
-      select tenant_id, commit_id, position, type_seq, key, kind, revision from incoming)
+      select tenant_id, commit_id, position, type_seq, key, kind, revision from incoming),
+    touched as (insert into daybook_record_commit_type (tenant_id, type_seq, commit_id)
+      select distinct tenant_id, type_seq, commit_id from incoming)
     select first, (select count(*) from closed) as closed from head`);
   return flushed as Flushed;
 }

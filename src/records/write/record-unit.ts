@@ -4,8 +4,8 @@ import type { Cause } from "../../core/cause.ts";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { rawSql, sql, type Sql } from "../../storage/sql.ts";
-import type { Tx } from "../../storage/store.ts";
-import { asText, rowSet, seekEach } from "../../storage/word.ts";
+import type { Awaitable, Tx } from "../../storage/store.ts";
+import { arrayOf, asText, seekEach } from "../../storage/word.ts";
 import { readHead, type CommitNotes } from "../commit.ts";
 import type { AnyRecordType } from "../define/definition.ts";
 import type { RecordKey } from "../define/record-key.ts";
@@ -23,6 +23,15 @@ export type Change = RecordKey & {
   readonly revision: number;
 };
 
+export function kindOf({ before, body }: Change): ChangeKind {
+  return before === undefined ? "created" : body === null ? "deleted" : "updated";
+}
+
+/** The revision that a change states: a deletion carries the one that it ended. */
+export function statedRevision({ before, body, revision }: Change): number {
+  return body === null ? (before?.revision ?? revision) : revision;
+}
+
 export const rowColumns = {
   type_seq: "integer",
   key: "text",
@@ -38,7 +47,6 @@ export const rowColumns = {
 
 /** One change, ready for the tables. */
 export type ChangeRow = Readonly<Record<keyof typeof rowColumns, string | number | null>> & {
-  readonly change: Change;
   readonly kind: ChangeKind;
   /** The live row; null while there is none. */
   readonly seq: number | null;
@@ -46,10 +54,9 @@ export type ChangeRow = Readonly<Record<keyof typeof rowColumns, string | number
 };
 
 export function toRow(change: Change): ChangeRow {
-  const { before, body, key, ends, row, revision } = change;
+  const { before, body, key, ends, row } = change;
   return {
-    change,
-    kind: before === undefined ? "created" : body === null ? "deleted" : "updated",
+    kind: kindOf(change),
     seq: before?.seq ?? null,
     type_seq: row.seq,
     key,
@@ -59,8 +66,7 @@ export function toRow(change: Change): ChangeRow {
     to_key: ends?.to ?? null,
     instance_key: ends?.instance ?? null,
     body,
-    // A deletion carries the revision that it ended.
-    revision: body === null ? (before?.revision ?? revision) : revision,
+    revision: statedRevision(change),
     schema_version: row.schemaVersion,
   };
 }
@@ -73,13 +79,19 @@ export type RecordUnit = {
   readonly room: RecordRoom;
   /** The run that began the unit. */
   readonly cause: Cause | undefined;
-  readonly changes: Map<string, Change>;
+  readonly changes: Map<Current, Change>;
   notes: CommitNotes;
+  /** When its commit was made, if that was not now. */
+  madeAt?: number;
   typeOf(type: AnyRecordType): Promise<WritableType>;
-  /** Reads many keys at once, before they are written. */
-  prefetch(type: AnyRecordType, keys: readonly string[]): Promise<void>;
+  /** Reads many keys at once, before they are written; `whole`: with their documents. */
+  prefetch(type: AnyRecordType, keys: readonly string[], how: "whole" | "without documents"): Promise<WritableType>;
   stateOf(type: AnyRecordType, at: RecordKey): Promise<State | undefined>;
+  /** What the unit does to a key, if it does anything. */
+  changeOf(typeSeq: number, key: string): Change | undefined;
   set(type: AnyRecordType, at: RecordKey, body: string | null): Promise<Change>;
+  /** The same of a key that was prefetched: a hundred waits for nothing show. */
+  setSeen(type: AnyRecordType, row: WritableType, at: RecordKey, body: string): Change;
   head(): Promise<number | null>;
 };
 
@@ -99,8 +111,11 @@ export function recordUnitOf(tx: Tx): RecordUnit | undefined {
   return unitsOf(tx).get(tx);
 }
 
-/** What the units of one transaction have read together. */
-export type SharedSight = { readonly types: Map<AnyRecordType, WritableType>; readonly seen: Map<string, Current> };
+/** What the units of one transaction have read together: types, and keys by the number of their type. */
+export type SharedSight = {
+  readonly types: Map<AnyRecordType, WritableType>;
+  readonly seen: Map<number, Map<string, Current>>;
+};
 
 /** A separate unit. Several units in one transaction make several commits and must not touch the same key. */
 export function createUnit(
@@ -109,14 +124,22 @@ export function createUnit(
   cause: Cause | undefined,
   { types, seen }: SharedSight = { types: new Map(), seen: new Map() },
 ): RecordUnit {
-  const changes = new Map<string, Change>();
+  const changes = new Map<Current, Change>();
   const reader = { tenant: tx.tenant, point: <R>(statement: Sql) => tx.all<R>(statement) };
   let head: Promise<number | null> | undefined;
 
+  function seenOf(typeSeq: number): Map<string, Current> {
+    const known = seen.get(typeSeq);
+    if (known !== undefined) return known;
+    const fresh = new Map<string, Current>();
+    seen.set(typeSeq, fresh);
+    return fresh;
+  }
+
   async function current(row: WritableType, key: string): Promise<Current> {
-    const id = idOf(row.seq, key);
-    let found = seen.get(id);
-    if (found === undefined) seen.set(id, (found = await readCurrent(tx, row.seq, key)));
+    const ofType = seenOf(row.seq);
+    let found = ofType.get(key);
+    if (found === undefined) ofType.set(key, (found = await readCurrent(tx, row.seq, key)));
     return found;
   }
 
@@ -137,6 +160,19 @@ export function createUnit(
     return row;
   }
 
+  function setOver(was: Current, type: AnyRecordType, row: WritableType, at: RecordKey, body: string | null): Change {
+    let change = changes.get(was);
+    if (change === undefined) {
+      if (changes.size >= limits.commitChangesMax) {
+        throw invalid(`one commit changes more than ${limits.commitChangesMax} records: split it into several`);
+      }
+      change = { key: at.key, ends: at.ends, type, row, before: was.live, body, revision: was.last + 1 };
+      changes.set(was, change);
+    }
+    change.body = body;
+    return change;
+  }
+
   return {
     tx,
     room,
@@ -144,72 +180,85 @@ export function createUnit(
     changes,
     notes: {},
     typeOf,
-    async prefetch(type, keys) {
-      const { seq } = await typeOf(type);
-      const unseen = keys.filter((key) => !seen.has(idOf(seq, key)));
-      for (const [key, each] of await readCurrents(tx, seq, unseen)) seen.set(idOf(seq, key), each);
+    async prefetch(type, keys, how) {
+      const row = await typeOf(type);
+      const ofType = seenOf(row.seq);
+      const unseen = ofType.size === 0 ? keys : keys.filter((key) => !ofType.has(key));
+      if (unseen.length > 0) await readCurrents(tx, row.seq, unseen, how, ofType);
+      return row;
     },
     async stateOf(type, { key }) {
       const row = await typeOf(type);
-      const change = changes.get(idOf(row.seq, key));
-      if (change === undefined) return (await current(row, key)).live;
-      return change.body === null ? undefined : { body: change.body, revision: change.revision, commit: null };
+      const was = await current(row, key);
+      const change = changes.get(was);
+      if (change !== undefined) {
+        return change.body === null ? undefined : { body: change.body, revision: change.revision, commit: null };
+      }
+      if (was.live === undefined) return undefined;
+      const { revision, commit } = was.live;
+      return { body: (was.live.body ??= (await readCurrent(tx, row.seq, key)).live?.body) ?? "", revision, commit };
+    },
+    changeOf(typeSeq, key) {
+      const was = seen.get(typeSeq)?.get(key);
+      return was && changes.get(was);
     },
     async set(type, at, body) {
       const row = await typeOf(type);
-      const id = idOf(row.seq, at.key);
-      let change = changes.get(id);
-      if (change === undefined) {
-        const { live, last } = await current(row, at.key);
-        if (changes.size >= limits.commitChangesMax) {
-          throw invalid(`one commit changes more than ${limits.commitChangesMax} records: split it into several`);
-        }
-        changes.set(id, (change = { ...at, type, row, before: live, body, revision: last + 1 }));
-      }
-      change.body = body;
-      return change;
+      return setOver(await current(row, at.key), type, row, at, body);
     },
+    setSeen: (type, row, at, body) => setOver(seenOf(row.seq).get(at.key) as Current, type, row, at, body),
     head: () => (head ??= readHead(reader).then(({ commit }) => commit)),
   };
 }
 
-function idOf(typeSeq: number, key: string): string {
-  return `${typeSeq} ${key}`;
-}
-
-/** A live row, read by the transaction that will write it. */
-export type LiveRow = State & { readonly seq: number };
+/** A live row, read by the transaction that will write it; a document that nobody asked for is left out. */
+export type LiveRow = {
+  readonly seq: number;
+  readonly revision: number;
+  readonly commit: number;
+  body?: string | undefined;
+};
 
 /** `last`: the newest revision that the key ever had, so that a record that is made again continues its count. */
 export type Current = { readonly live: LiveRow | undefined; readonly last: number };
 
-type Found = LiveRow & { readonly live: number; readonly key: string };
-
 async function readCurrent(tx: Tx, typeSeq: number, key: string): Promise<Current> {
-  const rows = await tx.all<Found>(sql`
-    select 1 as live, seq, body${asText} as body, revision, from_commit as "commit" from daybook_record
-      where tenant_id = ${tx.tenant} and type_seq = ${typeSeq} and key = ${key}
+  const mine = sql`tenant_id = ${tx.tenant} and type_seq = ${typeSeq} and key = ${key}`;
+  const rows = await tx.all<LiveRow & { readonly live: number }>(sql`
+    select 1 as live, seq, body${asText} as body, revision, from_commit as "commit" from daybook_record where ${mine}
     union all select * from (select 0, seq, '', revision, from_commit from daybook_record_version
-      where tenant_id = ${tx.tenant} and type_seq = ${typeSeq} and key = ${key} order by from_commit desc limit 1) as past`);
-  return toCurrent(rows);
+      where ${mine} order by from_commit desc limit 1) as past`);
+  const live = rows.find((row) => row.live === 1);
+  return { live, last: Math.max(0, ...rows.map((row) => row.revision)) };
 }
 
 /** The same for many keys, each by a seek: what a batch costs must not grow with the table. */
-async function readCurrents(tx: Tx, typeSeq: number, keys: readonly string[]): Promise<Map<string, Current>> {
-  const wanted = keys.map((key) => ({ key }));
-  const asked = (): Sql => sql`${rowSet("asked", { key: "text" }, wanted)}`;
+async function readCurrents(
+  tx: Tx,
+  typeSeq: number,
+  keys: readonly string[],
+  how: "whole" | "without documents",
+  seen: Map<string, Current>,
+): Promise<void> {
   const mine = (table: string): Sql => sql`${rawSql(table)}.tenant_id = ${tx.tenant}
     and ${rawSql(table)}.type_seq = ${typeSeq} and ${rawSql(table)}.key = asked.key`;
-  const rows = await tx.all<Found>(sql`
-    select asked.key, 1 as live, record.seq, record.body${asText} as body, record.revision, record.from_commit as "commit"
-      from ${asked()} ${seekEach("record", mine("record"))}
-    union all select asked.key, 0, 0, '', coalesce((select past.revision from daybook_record_version as past
-        where ${mine("past")} order by past.from_commit desc limit 1), 0), 0
-      from ${asked()}`);
-  const found = Map.groupBy(rows, (row) => row.key);
-  return new Map(keys.map((key) => [key, toCurrent(found.get(key) ?? [])]));
+  const body = how === "whole" ? sql`, record.body${asText} as body` : sql``;
+  const readLive = (): Awaitable<(LiveRow & { readonly key: string })[]> =>
+    tx.all(sql`select record.key, record.seq, record.revision, record.from_commit as "commit" ${body}
+      from ${keyList(tx, keys)} ${seekEach("record", mine("record"))}`);
+  const readLast = (wanted: readonly string[]): Awaitable<{ key: string; last: number | null }[]> =>
+    tx.all(sql`select asked.key, (select past.revision from daybook_record_version as past
+      where ${mine("past")} order by past.from_commit desc limit 1) as last from ${keyList(tx, wanted)}`);
+  // PostgreSQL is asked both at once, because a second question costs more than an answer that nobody needs.
+  const [live, asked] =
+    tx.dialect === "sqlite" ? [await readLive(), []] : await Promise.all([readLive(), readLast(keys)]);
+  for (const row of live) seen.set(row.key, { live: row, last: row.revision });
+  const absent = live.length === 0 ? keys : live.length === keys.length ? [] : keys.filter((key) => !seen.has(key));
+  const last = tx.dialect === "sqlite" && absent.length > 0 ? await readLast(absent) : asked;
+  for (const row of last) if (!seen.has(row.key)) seen.set(row.key, { live: undefined, last: row.last ?? 0 });
 }
 
-function toCurrent(rows: readonly Found[]): Current {
-  return { live: rows.find((row) => row.live === 1), last: Math.max(0, ...rows.map((row) => row.revision)) };
+function keyList({ dialect }: Tx, keys: readonly string[]): Sql {
+  if (dialect === "sqlite") return sql`(select value as key from json_each(${JSON.stringify(keys)})) as asked`;
+  return sql`unnest(${arrayOf("text", keys)}) as asked(key)`;
 }

@@ -115,7 +115,7 @@ async function runBatch(tx: Tx, room: RecordRoom, batch: readonly Waiting[]): Pr
   const sight: SharedSight = { types: new Map(), seen: new Map() };
   for (const [type, writers] of Map.groupBy(batch, (writer) => writer.type)) {
     const keys = writers.map((writer) => writer.key);
-    await createUnit(tx, room, undefined, sight).prefetch(type, keys);
+    await createUnit(tx, room, undefined, sight).prefetch(type, keys, "whole");
   }
   const answers: (() => void)[] = [];
   const units: RecordUnit[] = [];

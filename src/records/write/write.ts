@@ -62,6 +62,24 @@ export async function put(
   return { key: at.ends ?? at.key, revision, changed: true };
 }
 
+/** Puts documents under the keys that they give, in their order; the last of a key counts. What is there is read at once. */
+export async function putMany(
+  unit: RecordUnit,
+  type: AnyEntity,
+  places: readonly { readonly at: RecordKey; readonly document: Document }[],
+  options: WriteOptions,
+): Promise<Written[]> {
+  if (places.length === 0) return [];
+  const keys = places.map(({ at }) => at.key);
+  const row = await unit.prefetch(type, keys, "without documents");
+  unit.notes = addNotes(unit.notes, options);
+  if (options.ifHead !== undefined) checkHead(await unit.head(), options.ifHead);
+  return places.map(({ at, document }) => {
+    const { revision } = unit.setSeen(type, row, at, document.body);
+    return { key: at.key, revision, changed: true };
+  });
+}
+
 /** Like put, but a document that is the same already makes no version. */
 export async function ensure(
   unit: RecordUnit,
@@ -147,7 +165,8 @@ async function unlinkAll(unit: RecordUnit, entity: AnyEntity, at: RecordKey, all
   const rows = await tx.all<LinkRow>(sql`
     ${links} where record.tenant_id = ${tx.tenant} and record.from_type_seq = ${row.seq} and from_key = ${at.key}
     union ${links} where record.tenant_id = ${tx.tenant} and record.to_type_seq = ${row.seq} and to_key = ${at.key}`);
-  const linked = rows.filter((each) => unit.changes.get(`${each.type_seq} ${each.key}`)?.body !== null);
+  // Those that the unit itself changed are among the made ones, or gone.
+  const linked = rows.filter((each) => unit.changeOf(each.type_seq, each.key) === undefined);
   const made = [...unit.changes.values()].filter(
     ({ body, ends, row: { from_type_seq: from, to_type_seq: to } }) =>
       body !== null &&
@@ -180,15 +199,18 @@ async function checkPreconditions(
   const { ifRevision, ifAbsent, ifHead } = options;
   const state = await unit.stateOf(type, at);
   unit.notes = addNotes(unit.notes, options);
-  const name = nameRecord(type.name, at);
-  const current = state === undefined ? null : { revision: state.revision, commit: state.commit };
-  const about = { type: type.name, key: at.ends ?? at.key, current };
+  const unmet = (): Record<string, unknown> => {
+    const current = state === undefined ? null : { revision: state.revision, commit: state.commit };
+    return { type: type.name, key: at.ends ?? at.key, current };
+  };
   if (ifAbsent === true && state !== undefined) {
-    throw conflict(`${name} exists, at revision ${state.revision}: read it, then decide`, about);
+    const name = nameRecord(type.name, at);
+    throw conflict(`${name} exists, at revision ${state.revision}: read it, then decide`, unmet());
   }
   if (ifRevision !== undefined && state?.revision !== ifRevision) {
+    const name = nameRecord(type.name, at);
     const now = state === undefined ? "there is none now" : `it is at revision ${state.revision} now`;
-    throw conflict(`${name} was expected at revision ${ifRevision}, but ${now}: read it, then decide`, about);
+    throw conflict(`${name} was expected at revision ${ifRevision}, but ${now}: read it, then decide`, unmet());
   }
   if (ifHead !== undefined) checkHead(await unit.head(), ifHead);
   return state;

@@ -1,12 +1,12 @@
 // Connections to PostgreSQL. The driver is an optional peer: a book in a file must not need it.
-import type { Client, ClientConfig, Connection, Pool, PoolClient } from "pg";
+import type { Client, ClientConfig, Connection, CustomTypesConfig, Pool, PoolClient } from "pg";
 import type pg from "pg";
 import { createHash } from "node:crypto";
 import { systemClock } from "../../core/clock.ts";
 import { DaybookError, invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { remember, rememberFor } from "../../core/remember.ts";
-import type { Query } from "../sql.ts";
+import type { Built, BuiltAnswer, Query } from "../sql.ts";
 import type { Fault } from "../sqlite/connection.ts";
 import { fromPostgresError, isStalePlan } from "./postgres-error.ts";
 
@@ -16,7 +16,7 @@ export type Server = {
   readonly fault?: Fault | undefined;
 };
 
-export type Session = Pick<Client, "query">;
+export type Session = Pick<Client, "query"> & Partial<Pick<Client, "getTypeParser">>;
 
 const connectMsMax = 5000;
 
@@ -146,11 +146,15 @@ function clientConfig(driver: typeof pg, server: Server): ClientConfig {
     connectionTimeoutMillis: connectMsMax,
     keepAlive: true,
     pipeline: true,
-    types: {
-      // Times, counts and sequences are 64 bits wide and travel as text; they are JavaScript numbers everywhere here.
-      getTypeParser: (oid: number, format?: "text" | "binary"): unknown =>
-        oid === driver.types.builtins.INT8 ? parseInteger : driver.types.getTypeParser(oid, format),
-    },
+    types: integerTypes(driver),
+  };
+}
+
+/** Times, counts and sequences are 64 bits wide and travel as text; they are JavaScript numbers everywhere here. */
+export function integerTypes({ types }: typeof pg): CustomTypesConfig {
+  return {
+    getTypeParser: (oid: number, format?: "text" | "binary"): unknown =>
+      oid === types.builtins.INT8 ? parseInteger : types.getTypeParser(oid, format),
   };
 }
 
@@ -193,14 +197,32 @@ export async function send(
   server: Server,
   prepared: boolean | "narrow" = true,
 ): Promise<Answer> {
-  const { text, params } = query;
+  const { text, params, built } = query;
   // The extended protocol refuses a second statement in one text, which the simple one would run.
   const prefix = prepared === "narrow" ? "narrow " : "";
   const how = prepared === false ? { queryMode: "extended" } : { name: prefix + statementName(text) };
+  if (built !== undefined) return sendBuilt(session, query, server, built);
   const result = await guarded(session, server, text, () =>
     session.query({ text, values: params as unknown[], ...how }),
   );
   return { rows: result.rows, count: result.rowCount ?? 0 };
+}
+
+/** What has parsers of its own in the driver: times, and lists of them and of numbers. A builder that reads raw values wants none. */
+const rawTypes: ReadonlySet<number> = new Set([20, 1082, 1114, 1184, 1186, 1231, 1115, 1185, 1187, 1182]);
+
+async function sendBuilt(session: Session, { text, params }: Query, server: Server, { raw }: Built): Promise<Answer> {
+  const asText: CustomTypesConfig = {
+    getTypeParser: (oid: number, format?: "text" | "binary"): unknown =>
+      (rawTypes.has(oid) ? undefined : session.getTypeParser?.(oid, format)) ?? ((value: string) => value),
+  };
+  const config = { text, values: params as unknown[], rowMode: "array" as const, queryMode: "extended" };
+  const { fields, rows, rowCount } = await guarded(session, server, text, () =>
+    session.query<unknown[]>(raw ? { ...config, types: asText } : config),
+  );
+  const count = rowCount ?? 0;
+  const answer: BuiltAnswer = { columns: fields.map(({ name }) => name), rows, count };
+  return { rows: [answer], count };
 }
 
 async function guarded<T>(session: Session, server: Server, text: string, run: () => Promise<T>): Promise<T> {

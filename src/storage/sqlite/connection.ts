@@ -3,7 +3,7 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { DaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
-import { render, type Query, type Sql, type Value } from "../sql.ts";
+import { render, type BuiltAnswer, type Query, type Sql, type Value } from "../sql.ts";
 import { authorize, type Authorizer } from "./authorize.ts";
 import { fromSqliteError } from "./sqlite-error.ts";
 import type { Ids, Random } from "../../core/id.ts";
@@ -75,6 +75,7 @@ export function openConnection(location: string, options: ConnectionOptions = {}
   const cache = new Map<string, Prepared>();
   // Apart, because a statement that the engine has prepared would be run for a user without a question.
   const cacheOfUser = new Map<string, Prepared>();
+  const cacheOfBuilt = new Map<string, Prepared>();
   let authorizer: Authorizer | undefined;
 
   function prepare(text: string, from: Map<string, Prepared> = cache): Prepared {
@@ -107,7 +108,8 @@ export function openConnection(location: string, options: ConnectionOptions = {}
       guarded(query.text, () => {
         if (query.user === undefined) return allPrepared(prepare(query.text), query);
         authorizer ??= authorize(db);
-        return authorizer.ofUser(query.text, () => allPrepared(prepare(query.text, cacheOfUser), query));
+        const [answer, kept] = query.built === undefined ? [allPrepared, cacheOfUser] : [answerBuilt, cacheOfBuilt];
+        return authorizer.ofUser(query.text, () => answer(prepare(query.text, kept), query));
       }),
     get: (query) => guarded(query.text, () => getPrepared(prepare(query.text), query)),
     run(query) {
@@ -162,6 +164,16 @@ function allPrepared({ statement, makeRow }: Prepared, query: Query): unknown[] 
       ? statement.all(...bindable(query.params))
       : query.rows.flatMap((row) => statement.all(...bindable(row)));
   return makeRow === undefined ? found : (found as unknown as unknown[][]).map(makeRow);
+}
+
+function answerBuilt({ statement }: Prepared, { params }: Query): BuiltAnswer[] {
+  statement.setReturnArrays(true);
+  if (statement.columns().length === 0) {
+    return [{ columns: [], rows: [], count: Number(statement.run(...bindable(params)).changes) }];
+  }
+  const rows = statement.all(...bindable(params)) as unknown as unknown[][];
+  // Asked for now: what a star stands for is looked up again when the statement runs.
+  return [{ columns: statement.columns().map(({ name }) => name), rows, count: rows.length }];
 }
 
 function getPrepared(prepared: Prepared, query: Query): unknown {

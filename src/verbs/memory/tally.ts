@@ -23,7 +23,7 @@ export function tallyTable(tallies: readonly (Tally & { readonly of: string })[]
 export const summaryTable = {
   columns: {
     kind: ({ kind }: RunSummary) => kind,
-    name: ({ name }: RunSummary) => name,
+    name: ({ name }: RunSummary) => copied(name),
     app: ({ app }: RunSummary) => ownerOf(app),
     ...tallyColumns,
     "last error": ({ lastError }: RunSummary) =>

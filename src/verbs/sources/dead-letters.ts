@@ -32,7 +32,7 @@ export const deadLetters = {
     find: (book, input) => book.deadLetters.list(toFilter(input)),
     columns: {
       id: (each) => copied(each.id),
-      listener: (each) => each.listener,
+      listener: (each) => copied(each.listener),
       topic: (each) => each.topic,
       status: (each) => state(each.status),
       tries: (each) => each.attempts,
@@ -50,7 +50,7 @@ export const deadLetters = {
     find: (book) => book.deadLetters.groups(),
     columns: {
       count: (each) => each.count,
-      listener: (each) => each.listener,
+      listener: (each) => copied(each.listener),
       error: errorOf,
       first: (each) => when(each.firstFailedAt),
       last: (each) => when(each.lastFailedAt),

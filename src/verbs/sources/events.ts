@@ -146,7 +146,7 @@ function eventPage(event: EventRecord, tree: EventTree): Part[] {
   const heard = table(
     event.deliveries,
     {
-      listener: (each) => each.listener,
+      listener: (each) => copied(each.listener),
       status: (each) => state(each.status, each.waitsFor === null ? "" : ` (${each.waitsFor})`),
       tries: (each) => each.attempts,
       job: (each) => copied(each.jobId),

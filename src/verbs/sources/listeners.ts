@@ -2,7 +2,7 @@
 import type { Lag, ListenerRecord, SinkRecord } from "../../index.ts";
 import { invalid } from "../../core/error.ts";
 import { flag, maybe, text, time, word } from "../field.ts";
-import { count, fields, when, words, type Cell } from "../shown.ts";
+import { copied, count, fields, when, words, type Cell } from "../shown.ts";
 import { operate, read } from "../verb.ts";
 import { applying, noted } from "../shared-fields.ts";
 import { listed } from "../list.ts";
@@ -28,7 +28,7 @@ export const listeners = {
     about: "list listeners by name, with their lag",
     find: (book) => book.listeners.list(),
     columns: {
-      listener: (each) => each.name,
+      listener: (each) => copied(each.name),
       hears: hearing.topics,
       state: hearing.state,
       lag: hearing.lag,
@@ -154,7 +154,7 @@ export const sinks = {
     about: "list sinks by name, with their lag and when something last went out",
     find: (book) => book.sinks.list(),
     columns: {
-      sink: (each) => each.name,
+      sink: (each) => copied(each.name),
       takes: hearing.topics,
       state: hearing.state,
       lag: hearing.lag,

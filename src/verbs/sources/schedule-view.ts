@@ -5,7 +5,7 @@ import { asJson, copied, fields, section, table, when, words, type Cell, type Pa
 
 export const scheduleTable = {
   columns: {
-    name: (each: ScheduleRecord) => each.name,
+    name: (each: ScheduleRecord) => copied(each.name),
     when: (each: ScheduleRecord) => each.words,
     fires: (each: ScheduleRecord) => `${each.target.kind} ${each.target.name}`,
     next: (each: ScheduleRecord) => when(each.nextAt),

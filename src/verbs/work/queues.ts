@@ -37,7 +37,7 @@ host …) does not stand in line: "jobs list --status waiting --queue <queue>" h
         {
           place: (job) => job.place,
           id: (job) => copied(job.id),
-          name: (job) => job.name,
+          name: (job) => copied(job.name),
           priority: (job) => job.priority,
           created: (job) => when(job.createdAt),
         },
@@ -116,7 +116,7 @@ async function queueOf(book: Book, name: string): Promise<QueueRecord> {
 
 function queueTable(queuesFound: readonly QueueRecord[]): Part {
   const columns = {
-    queue: (each: QueueRecord) => each.queue,
+    queue: (each: QueueRecord) => copied(each.queue),
     waiting: (each: QueueRecord) => each.waiting,
     queued: (each: QueueRecord) => each.queued,
     running: (each: QueueRecord) => each.running,
@@ -139,7 +139,7 @@ export const reservations = {
     find: (book, input) => book.reservations.list(input),
     columns: {
       id: (each) => copied(each.id),
-      queue: (each) => each.queue,
+      queue: (each) => copied(each.queue),
       status: (each) => state(each.status),
       session: (each) => copied(each.sessionId),
       reserved: (each) => when(each.reservedAt),
