@@ -17,7 +17,7 @@ import { readBookZone } from "../schedules/book-zone.ts";
 import { checkSchedule } from "../schedules/options.ts";
 import { cancelFires } from "../schedules/write-schedule.ts";
 import type { AnyApp } from "./define.ts";
-import { tell, tellSetupFailed, type Running } from "./handler.ts";
+import { straysOf, tell, tellSetupFailed, type Running } from "./handler.ts";
 import { beginOf, namesWithHistory, ofInstance, writeRegistrations } from "./registration.ts";
 import type { InstanceIdentity, Ready, Registration } from "./registration.ts";
 import { runSetup, within, createSetup, type Setup } from "./setup.ts";
@@ -91,6 +91,7 @@ export async function startInstance(
       running,
       clock,
       signal: ending.signal,
+      strays: straysOf(store),
       book: () => bookFor(tenant),
       zone: app.zone ?? (await readBookZone((statement) => store.read(statement))),
       wasInterrupted: (id) => isAgain(store, tenant, id),

@@ -221,7 +221,14 @@ function watchedJob(parts: SetupParts, watching: Watching): AnyJob {
 
 /** Watches a handler: its errors go to the registration's `onError`, or else to the app's. */
 function watchHandler(
-  { app, identity, running, signal, acted }: Omit<SetupParts, "running"> & { readonly running: Running | undefined },
+  {
+    app,
+    identity,
+    running,
+    signal,
+    strays,
+    acted,
+  }: Omit<SetupParts, "running"> & { readonly running: Running | undefined },
   { name, handler, onError, options }: Watching,
 ): { readonly watched: Watched; readonly owner: RunOwner } {
   if (onError !== undefined && typeof onError !== "function") {
@@ -234,6 +241,7 @@ function watchHandler(
     timeout: "timeout" in options && options.timeout !== undefined,
     running,
     stopping: signal,
+    strays,
     acted: () => acted(name),
   });
   return { watched, owner };

@@ -6,7 +6,7 @@ import { quote } from "../core/quote.ts";
 import { fitting } from "../core/standard-schema.ts";
 import type { AnyJob } from "../jobs/define.ts";
 import type { AnyApp } from "./define.ts";
-import type { Running } from "./handler.ts";
+import type { Running, Strays } from "./handler.ts";
 import { planJob, planListener, planSchedule, type TimingWord } from "./plan.ts";
 import { type InstanceIdentity, type Registration, checkIfExists, createRoster } from "./registration.ts";
 import { callSite } from "./source.ts";
@@ -42,6 +42,7 @@ export type SetupParts = {
   readonly identity: InstanceIdentity;
   readonly running: Running;
   readonly signal: AbortSignal;
+  readonly strays: Strays;
   readonly book: () => unknown;
   /** That of its schedules that name none. */
   readonly zone: string;
@@ -161,12 +162,15 @@ async function fittingConfig({ key, config: schema, instances }: AnyApp, instanc
 }
 
 function tooSlow({ key, timeoutMs }: AnyApp, instance: number): DaybookError {
-  return new DaybookError(
+  const error = new DaybookError(
     "timeout",
     `the setup of instance ${instance} of app "${key}" took longer than ${timeoutMs} ms: give it a longer "timeout", or ` +
       "let what it waits for happen after it",
     { details: { app: key, instance, timeoutMs } },
   );
+  // A timer makes it, so its frames are those of whatever moved the clock, and not of the setup.
+  error.stack = `${error.name}: ${error.message}`;
+  return error;
 }
 
 /** Waits for `work`, but at most `ms`: then it throws the error of `late`, or returns undefined without one. */

@@ -28,6 +28,7 @@ export type Options = {
   readonly grace?: number;
   readonly config?: string;
   readonly watch?: boolean;
+  readonly strict?: boolean;
 };
 
 export function run(program: Command): void {
@@ -40,6 +41,7 @@ export function run(program: Command): void {
     .option("--grace <duration>", "how long what runs may go on after a signal: 5s, 1m (default: 8s)", toGrace)
     .option("--queues <list>", "only these queues, separated by commas (default: all)", toQueues)
     .option("--watch", "of a folder: stop and set up again the apps whose files are edited")
+    .option("--strict", "an error that escapes from a handler of an app ends the program, not its run alone")
     .addHelpText("after", example)
     .action(async (module: string | undefined, options: Options, command: Command) => {
       const stop = listenForSignals();

@@ -18,10 +18,11 @@ import { openUnlessStopped, type Access } from "./with-book.ts";
 
 export async function work(
   module: string | undefined,
-  { config, watch = false, ...worker }: Options,
+  { config, watch = false, strict = false, ...rest }: Options,
   command: Command,
   stop: Stop,
 ): Promise<void> {
+  const worker = { ...rest, strict };
   // A module that never finishes loading must not keep the program from ending.
   const loaded = await Promise.race([loadDefinitions({ module, config }, { watch }), stop.asked]);
   if (loaded === undefined) return stop.leave(undefined);

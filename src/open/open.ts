@@ -3,6 +3,7 @@ import { announceTo, announceCalls, recordHooks, tellSessionLost } from "./annou
 import { callJobs } from "../calls/attempt/settled.ts";
 import { callKind } from "../calls/call.ts";
 import { callJob } from "../calls/attempt/send.ts";
+import { noticesOf } from "../calls/webhook.ts";
 import { type CallOptions, createCallsRoom } from "../calls/room.ts";
 import { collectApps, openApps } from "../apps/apps.ts";
 import { moveInstances } from "../apps/instance.ts";
@@ -28,9 +29,11 @@ import type { Ports } from "../jobs/kind.ts";
 import { catchUps } from "../events/catch-up.ts";
 import { catchUpKind, deliveryKind } from "../events/event.ts";
 import { deliveries } from "../events/delivery.ts";
+import { stampListeners } from "../events/listener.ts";
 import { openLive } from "../events/live/live.ts";
 import { registerListeners } from "../events/register.ts";
 import { checkRetention, saveRetention, type Retention } from "./retention.ts";
+import { checkLog, openLog, type LogTo } from "./log.ts";
 import { roomsIn, type Rooms } from "./rooms.ts";
 import { scheduleKind } from "../schedules/schedule.ts";
 import { fires } from "../schedules/fire.ts";
@@ -68,13 +71,28 @@ export type OpenOptions = Partial<Omit<StoreOptions, "ids">> & {
   readonly zone?: string;
   /** How calls are kept and sent: the key that seals them, what they may reach, how many at once. */
   readonly calls?: CallOptions;
+  /** Where this process says what failed while it works: a logger such as pino or `console`, a function, or false for nowhere.
+   *  Without it `book.work()` says it on stderr, and other workers say nothing. */
+  readonly log?: LogTo;
   /** Any JSON, kept with the session: a version, a role, a deployment. */
   readonly metadata?: Record<string, unknown>;
 };
 
 const known: readonly (keyof OpenOptions)[] = [
   ...(["tenant", "durability", "schema", "connections", "migrate", "attach", "use", "worker", "metadata"] as const),
-  ...(["views", "files", "calls", "zone", "retention", "clock", "random", "waitClock", "fault", "readOnly"] as const),
+  ...([
+    "views",
+    "files",
+    "calls",
+    "zone",
+    "retention",
+    "log",
+    "clock",
+    "random",
+    "waitClock",
+    "fault",
+    "readOnly",
+  ] as const),
 ];
 
 /** Opens a book: a file, `:memory:`, or `postgres://…`. A missing file is made; its folder is not.
@@ -100,8 +118,10 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
   const { definitions, schedules, listeners, live: liveListeners, events, recordTypes } = collect(use);
   const programs = collectApps(use);
   const files = filesFolder(url, options.files);
+  checkLog(options.log);
   await prepareTracing();
   const store = await openStore(url, migrations, options);
+  const log = openLog(options.log);
   try {
     if (options.views === true) await createViews(store, views);
     if (zone !== undefined) await writeBookZone(store, zone);
@@ -117,7 +137,14 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
       [deliveryKind]: deliveries(),
       [catchUpKind]: catchUps,
     };
-    const ports: Ports = { kinds, announce: announceTo(events), runsEnded: rollUp.soon };
+    const notices = noticesOf(calls, stampListeners);
+    const ports: Ports = {
+      kinds,
+      announce: announceTo(events),
+      notices,
+      jobFailed: log.failed,
+      runsEnded: rollUp.soon,
+    };
     const attachment =
       options.attach === false
         ? undefined
@@ -176,6 +203,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
       worker,
       enqueue: enqueueTogether(store),
       workers: new Set<Worker>(),
+      log,
       // A process that only looks at a book leaves it as it is.
       stopMending: attachment === undefined ? () => undefined : mendBySelf(store, session),
     };
@@ -186,6 +214,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
     attachment?.watch.look().catch(() => undefined);
     return createBook(rooms, tenant, { whole: true });
   } catch (error) {
+    log.close();
     await store.close();
     throw error;
   }

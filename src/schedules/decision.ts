@@ -113,13 +113,14 @@ export async function retainDecisions(
   return { decisions, slices };
 }
 
-/** A decision stays until its job and every retry of it have ended: an open job always has its decision. */
+/** A decision stays until its job and every retry of it have ended: an open job always has its decision. What is open is found once,
+ *  and not for each decision. */
 function leaving(tenant: string, decidedBy: number): Sql {
-  return sql`where decision.tenant_id = ${tenant} and decision.decided_at <= ${decidedBy} and not exists (
-    select 1 from daybook_job first join daybook_line line
-        on line.kind = ${scheduleKind} and line.kind_seq = decision.schedule_seq and line.kind is not null
-      join daybook_job later on later.seq = line.seq and coalesce(later.chain_seq, later.seq) = first.seq
-      where first.tenant_id = decision.tenant_id and first.id = decision.job_id)`;
+  return sql`where decision.tenant_id = ${tenant} and decision.decided_at <= ${decidedBy}
+    and coalesce(decision.job_id, '') not in (select first.id from daybook_line line
+      join daybook_job later on later.seq = line.seq
+      join daybook_job first on first.seq = coalesce(later.chain_seq, later.seq)
+      where line.kind = ${scheduleKind} and line.kind is not null and first.tenant_id = ${tenant})`;
 }
 
 async function removeSome(tx: Tx, which: Sql): Promise<number> {

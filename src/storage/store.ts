@@ -5,6 +5,7 @@ import { invalid, type DaybookError } from "../core/error.ts";
 import type { Ids, Random } from "../core/id.ts";
 import { limits } from "../core/limits.ts";
 import type { Keep } from "../core/remember.ts";
+import type { JoinedClient } from "./postgres/join-transaction.ts";
 import type { Reading } from "./reading.ts";
 import type { Dialect, Sql, Value } from "./sql.ts";
 
@@ -89,6 +90,8 @@ export type Store = {
   readonly keep: Keep;
   /** Runs `unit` in a transaction and resolves once it is on disk. It may run more than once. */
   write<T>(unit: (tx: Tx) => Awaitable<T>, options?: WriteOptions): Promise<T>;
+  /** PostgreSQL only: runs `unit` in a transaction that its caller began on a connection of `pg`, and commits. */
+  join?<T>(client: JoinedClient, unit: (tx: Tx) => Awaitable<T>, tenant: string): Promise<T>;
   /** Resolves once the units that have begun by now have ended. */
   begunEnded(): Promise<unknown>;
   /** A point read: few rows by an index, on this thread. */

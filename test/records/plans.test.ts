@@ -135,6 +135,23 @@ const reads: Readonly<Record<string, { readonly run: Read; readonly sqlite: RegE
       /SEARCH change USING PRIMARY KEY \(tenant_id=\? AND commit_id>\? AND commit_id<\?\)\n(?:.*\n)*SEARCH before USING INDEX sqlite_autoindex_daybook_record_version_1 \(tenant_id=\? AND type_seq=\? AND key=\? AND from_commit=\?\)/,
     postgres: /Scan (?:using|on) daybook_record_change_pkey/,
   },
+  "the commits of one": {
+    run: (tx) => tx.records.commits({ actor: "ada" }),
+    sqlite: /SEARCH record_commit USING INDEX commits_by_actor \(tenant_id=\? AND actor=\? AND id>\? AND id<\?\)$/m,
+    postgres: /Index Scan Backward using (?:commits_by_actor|daybook_record_commit_pkey)/,
+  },
+  "the commits of a type": {
+    run: (tx) => tx.records.commits({ type: Thing, actor: "ada" }),
+    sqlite:
+      /SEARCH touched USING PRIMARY KEY \(tenant_id=\? AND type_seq=\? AND commit_id>\? AND commit_id<\?\)\nSEARCH record_commit USING PRIMARY KEY \(tenant_id=\? AND id=\?\)$/,
+    postgres: /Scan Backward using daybook_record_commit_type_pkey/,
+  },
+  "the commits of a time": {
+    run: (tx) => tx.records.commits({ since: 1, until: 2 }),
+    sqlite:
+      /commits_by_time \(tenant_id=\? AND clock_from=\? AND committed_at>\?\)[^]*SEARCH record_commit USING PRIMARY KEY \(tenant_id=\? AND id>\? AND id<\?\)$/,
+    postgres: /commits_by_time[^]*daybook_record_commit_pkey/,
+  },
   "a difference": {
     run: (tx) => tx.records.diff(1, 3),
     sqlite:

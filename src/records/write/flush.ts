@@ -33,7 +33,7 @@ export async function flushUnits(tx: Tx, units: readonly RecordUnit[]): Promise<
       `a commit closed ${closed} versions but had read ${expected}: it was rolled back`,
     );
   }
-  if (heard.size > 0) {
+  if (heard.size > 0 && commits[0]?.unit.madeAt === undefined) {
     for (const [index, { unit, changes }] of commits.entries()) await stateFacts(unit, changes, first + index, heard);
   }
   tx.wake(recordsChannel);
@@ -121,9 +121,10 @@ type Head = { commit: number; at: number; from: number };
 
 async function writeOne(tx: Tx, made: Commit): Promise<{ commit: number; closed: number }> {
   const { tenant } = tx;
+  const { at: now, wasSetBack } = timeOf(tx, made.unit, "committed_at", limits.clockSmoothMs);
   const { actor, reason, metadata, run_id: run, root_run_id: root, changes } = made;
   const head = await tx.get<Head>(sql`
-    insert into daybook_record_head (tenant_id, commit_id, committed_at, clock_from) values (${tenant}, 1, ${tx.now}, 1)
+    insert into daybook_record_head (tenant_id, commit_id, committed_at, clock_from) values (${tenant}, 1, ${now}, 1)
     on conflict (tenant_id) do update set commit_id = commit_id + 1,
       committed_at = case when ${wasSetBack} then excluded.committed_at else max(committed_at, excluded.committed_at) end,
       clock_from = case when ${wasSetBack} then commit_id + 1 else clock_from end
@@ -163,11 +164,21 @@ async function writeOne(tx: Tx, made: Commit): Promise<{ commit: number; closed:
   await runEach(tx, insertEntity, entities);
   await runEach(tx, insertRelation, relations);
   await runEach(tx, insertChange, logged);
+  const types = [...new Set(changes.map(({ row }) => row.seq))];
+  await runEach(
+    tx,
+    insertType,
+    types.map((seq) => [tenant, seq, commit]),
+  );
   return { commit, closed: replacing + deleting };
 }
 
-// A small step back of the clock is smoothed here as it is for transactions (core/clock.ts).
-const wasSetBack = sql`committed_at > excluded.committed_at + ${rawSql(String(limits.clockSmoothMs))}`;
+/** The time of a commit, and whether the clock was set back. A small step back is smoothed here as it is for transactions (core/clock.ts); a
+ *  commit of the past keeps its time. */
+function timeOf(tx: Tx, { madeAt }: RecordUnit, last: string, smoothMs: number): { at: number; wasSetBack: Sql } {
+  const allowed = madeAt === undefined ? smoothMs : 0;
+  return { at: madeAt ?? tx.now, wasSetBack: rawSql(`${last} > excluded.committed_at + ${allowed}`) };
+}
 
 const updateRecord =
   "update daybook_record set body = ?, revision = ?, schema_version = ?, from_commit = ? where seq = ?";
@@ -177,6 +188,8 @@ const insertRelation = `insert into daybook_record (type_seq, key, body, revisio
   from_type_seq, from_key, to_type_seq, to_key, instance_key) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const insertChange = `insert into daybook_record_change (tenant_id, commit_id, position, type_seq, key, kind, revision)
   values (?, ?, ?, ?, ?, ?, ?)`;
+
+const insertType = "insert into daybook_record_commit_type (tenant_id, type_seq, commit_id) values (?, ?, ?)";
 
 function runEach(tx: Tx, text: string, rows: readonly (readonly Value[])[]): Awaitable<number> {
   return rows.length === 0 ? 0 : tx.run(valuesInto(text, rows));
@@ -204,15 +217,16 @@ async function writeOnPostgres(tx: Tx, commits: readonly Commit[]): Promise<Flus
   );
   const made = commits.map((commit, index) => ({ ...commit, index, changes: commit.changes.length }));
   // As on SQLite; besides, a transaction that waited for another one's commit has the earlier time although no clock was set.
-  const isSetBack = sql`head.committed_at > excluded.committed_at + ${rawSql(String(limits.busyMsMax))}`;
+  const { unit } = commits[0] as Commit;
+  const { at, wasSetBack } = timeOf(tx, unit, "head.committed_at", limits.busyMsMax);
   const flushed = await tx.get<Flushed>(sql`
     with head as (
       insert into daybook_record_head as head (tenant_id, commit_id, committed_at, clock_from)
-      values (${tx.tenant}, ${commits.length}, ${tx.now}, 1)
+      values (${tx.tenant}, ${commits.length}, ${at}, 1)
       on conflict (tenant_id) do update set commit_id = head.commit_id + excluded.commit_id,
-        committed_at = case when ${isSetBack} then excluded.committed_at
+        committed_at = case when ${wasSetBack} then excluded.committed_at
           else greatest(head.committed_at, excluded.committed_at) end,
-        clock_from = case when ${isSetBack} then head.commit_id + 1 else head.clock_from end
+        clock_from = case when ${wasSetBack} then head.commit_id + 1 else head.clock_from end
       returning tenant_id, commit_id - ${commits.length - 1} as first, committed_at, clock_from),
     incoming as materialized (select rows.*, head.first + rows.index as commit_id, head.tenant_id
       from ${rowSet("rows", incomingColumns, incoming)}, head),
@@ -234,7 +248,9 @@ async function writeOnPostgres(tx: Tx, commits: readonly Commit[]): Promise<Flus
         revision, schema_version, tenant_id, commit_id
       from incoming where incoming.kind = 'created'),
     logged as (insert into daybook_record_change (tenant_id, commit_id, position, type_seq, key, kind, revision)
-      select tenant_id, commit_id, position, type_seq, key, kind, revision from incoming)
+      select tenant_id, commit_id, position, type_seq, key, kind, revision from incoming),
+    touched as (insert into daybook_record_commit_type (tenant_id, type_seq, commit_id)
+      select distinct tenant_id, type_seq, commit_id from incoming)
     select first, (select count(*) from closed) as closed from head`);
   return flushed as Flushed;
 }

@@ -81,6 +81,8 @@ export type RecordUnit = {
   readonly cause: Cause | undefined;
   readonly changes: Map<Current, Change>;
   notes: CommitNotes;
+  /** When its commit was made, if that was not now. */
+  madeAt?: number;
   typeOf(type: AnyRecordType): Promise<WritableType>;
   /** Reads many keys at once, before they are written; `whole`: with their documents. */
   prefetch(type: AnyRecordType, keys: readonly string[], how: "whole" | "without documents"): Promise<WritableType>;
