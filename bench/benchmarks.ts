@@ -16,5 +16,6 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   calls: async () => (await import("./calls.ts")).calls,
   records: async () => (await import("./records.ts")).records,
   telemetry: async () => (await import("./telemetry.ts")).telemetry,
+  neighbour: async () => (await import("./neighbour.ts")).neighbour,
   open: async () => (await import("./open.ts")).open,
 };
