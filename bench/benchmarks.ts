@@ -14,6 +14,7 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   live: async () => (await import("./live.ts")).live,
   events: async () => (await import("./events.ts")).events,
   calls: async () => (await import("./calls.ts")).calls,
+  relations: async () => (await import("./relations.ts")).relations,
   records: async () => (await import("./records.ts")).records,
   telemetry: async () => (await import("./telemetry.ts")).telemetry,
   neighbour: async () => (await import("./neighbour.ts")).neighbour,

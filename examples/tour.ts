@@ -2,11 +2,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { styleText } from "node:util";
-import { isDaybookError, job, open, type Book } from "daybook";
+import { entity, isDaybookError, job, open, type Book, type Worker } from "daybook";
+import { z } from "zod";
 import { blinds } from "./home/blinds.ts";
 import { house } from "./home/house.ts";
 import { lights } from "./home/lights.ts";
@@ -19,20 +21,44 @@ const deliver = job<{ to: string }>("deliver", {
   },
 });
 
+const Parcel = entity("parcel", {
+  schema: z.object({ id: z.string(), place: z.string() }),
+  key: "id",
+});
+
+/** A carrier's server, which is busy when it is asked for the first time. */
+let asked = 0;
+const carrier = createServer((_request, response) => {
+  response.writeHead(++asked === 1 ? 503 : 200).end(asked === 1 ? "busy" : "on its way");
+});
+carrier.listen(0, "127.0.0.1");
+await once(carrier, "listening");
+const address = carrier.address();
+const host = `127.0.0.1:${typeof address === "object" ? address?.port : 0}`;
+
 const folder = await mkdtemp(join(tmpdir(), "daybook-tour-"));
 try {
   await tour();
 } finally {
+  carrier.close();
   await rm(folder, { recursive: true });
 }
 say("That was all", "The temporary book is removed. Yours begins with open(); see README.md.");
 
 async function tour(): Promise<void> {
-  await using book = await open(join(folder, "shop.db"), { use: [deliver] });
+  await using book = await open(join(folder, "shop.db"), {
+    use: [deliver, Parcel],
+    // What is sent is sealed with this key; a program takes its own from its environment.
+    calls: { key: Buffer.alloc(32, 7), allow: [host] },
+  });
   say("A book is one SQLite file", `${book.location}, opened by session ${book.sessionId}`);
   await allOrNothing(book);
   await groupCommit(book);
-  await jobs(book);
+  const worker = await book.startWorker();
+  await jobs(book, worker);
+  await schedules(book);
+  await calls(book, worker);
+  await records(book);
   await tenants(book);
   await apps();
   await lostProcess(book);
@@ -89,13 +115,13 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return Math.round(performance.now() - start);
 }
 
-async function jobs(book: Book): Promise<void> {
+async function jobs(book: Book, worker: Worker): Promise<void> {
   const ada = await book.write(async (tx) => {
     await tx.sql`create table parcel (name text primary key, delivered_at integer not null) strict`;
     return tx.jobs.enqueue(deliver, { to: "ada" });
   });
   const bob = await book.jobs.enqueue(deliver, { to: "bob" }, { in: "1h" });
-  await (await book.startWorker()).idle();
+  await worker.idle();
 
   const tries = await book.jobs.chain(ada.id);
   const told = tries.map(({ status, run }) => `${status}${run?.error ? ` (${run.error.message})` : ""}`);
@@ -103,6 +129,42 @@ async function jobs(book: Book): Promise<void> {
 
   const { because } = await book.jobs.explain(bob.id);
   say("A job that has not run says why", because.join(" "));
+}
+
+async function schedules(book: Book): Promise<void> {
+  await book.schedules.create("mornings", {
+    daily: "07:00",
+    zone: "Europe/Oslo",
+    job: deliver,
+    params: { to: "cyd" },
+  });
+  const [next] = await book.schedules.preview("mornings", { count: 1, zone: "Europe/Oslo" });
+  say("A schedule knows when it is due", `in Oslo at ${next?.local}, also when summer time begins`);
+
+  await book.schedules.trigger("mornings");
+  const { items } = await book.schedules.decisions("mornings");
+  const { because } = await book.schedules.why("mornings", items[0]?.at ?? 0);
+  say("And why it fired, or did not", because.join(" "));
+}
+
+async function calls(book: Book, worker: Worker): Promise<void> {
+  const { id } = await book.write((tx) =>
+    tx.calls.submit({ method: "POST", url: `http://${host}/pick-up`, json: { parcel: "p-1" }, retry: ["0s"] }),
+  );
+  await worker.idle();
+
+  const { status, attempts } = await book.calls.get(id, { reveal: true });
+  const answers = attempts.map(({ response }) => `${response?.status} "${response?.said?.body}"`);
+  say("An HTTP request that must happen is a call", `the carrier answered ${answers.join(", then ")}: ${status}`);
+}
+
+async function records(book: Book): Promise<void> {
+  await book.records.put(Parcel, { id: "p-1", place: "shop" }, { actor: "ada", reason: "packed" });
+  await book.records.put(Parcel, { id: "p-1", place: "van" }, { actor: "bob", reason: "picked up" });
+  const now = await book.records.get(Parcel, "p-1");
+  const before = await book.records.get(Parcel, "p-1", { asOf: 1 });
+  const { items } = await book.records.history(Parcel, "p-1");
+  say("A record keeps every version", `${items.length} of them: in the ${before.place} once, in the ${now.place} now`);
 }
 
 async function tenants(book: Book): Promise<void> {

@@ -12,6 +12,7 @@ export async function dumpPostgres(store: Store): Promise<string[]> {
     statements.push(
       `create table ${table} (\n  ${[...(await columns(store, table)), ...(await constraints(store, table))].join(",\n  ")}\n)`,
       ...(await indexes(store, table)),
+      ...(await statistics(store, table)),
       ...(await triggers(store, table)),
     );
   }
@@ -48,6 +49,13 @@ function indexes(store: Store, table: string): Promise<string[]> {
     `select pg_get_indexdef(indexrelid) from pg_index join pg_class on pg_class.oid = indexrelid
       where indrelid = '${table}'::regclass and not exists (select 1 from pg_constraint where conindid = indexrelid
         and contype in ('p', 'u', 'x')) order by relname`,
+  );
+}
+
+function statistics(store: Store, table: string): Promise<string[]> {
+  return texts(
+    store,
+    `select pg_get_statisticsobjdef(oid) from pg_statistic_ext where stxrelid = '${table}'::regclass order by stxname`,
   );
 }
 

@@ -33,11 +33,11 @@ CREATE TABLE daybook_call (
   finished_at integer,
   method text not null check (method in ('GET', 'POST', 'PUT', 'DELETE', 'PATCH')),
   host text not null,
-  request text not null,
-  content text,
   key_id text,
   kept text not null check (kept in ('sealed', 'clear', 'until_ended')),
   fingerprint text,
+  request text not null,
+  content text,
   policy text not null,
   outcome text,
   correlation_id text not null,
@@ -74,8 +74,8 @@ CREATE TABLE daybook_call_attempt (
   response_status integer,
   response_bytes integer,
   response_truncated integer not null default 0,
-  answer text,
   key_id text,
+  answer text,
   error_kind text,
   error_message text,
   dns_ms real,
@@ -183,6 +183,8 @@ CREATE TABLE daybook_definition (
   rate_by_key integer not null check (rate_by_key in (0, 1)),
   -- JSON Schema of what it takes, where its library offers one.
   params_schema text,
+  -- Which webhook hears of which ends; its secrets are sealed.
+  notify text,
   app text,
   instance integer,
   registration text,
@@ -309,6 +311,7 @@ CREATE TABLE daybook_job_group (
   on_failure text not null check (on_failure in ('stop', 'continue', 'skip')),
   status text not null default 'open' check (status in ('open', 'completed', 'failed', 'partial', 'cancelled')),
   slots integer not null check (slots >= 0),
+  notify text,
   created_at integer not null,
   cancel_requested_at integer,
   stopped_at integer,
@@ -358,6 +361,7 @@ CREATE TABLE daybook_job_template (
   backoff text,
   timeout_ms integer check (timeout_ms > 0),
   losses integer check (losses >= 0),
+  notify text,
   created_at integer not null,
   updated_at integer not null,
   archived_at integer,
@@ -556,7 +560,17 @@ CREATE TABLE daybook_record_commit (
   primary key (tenant_id, id)
 ) strict, without rowid;
 
+CREATE INDEX commits_by_actor on daybook_record_commit (tenant_id, actor, id) where actor is not null;
+
 CREATE INDEX commits_by_time on daybook_record_commit (tenant_id, clock_from, committed_at, id);
+
+CREATE TABLE daybook_record_commit_type (
+  tenant_id text not null,
+  type_seq integer not null references daybook_record_type (seq),
+  commit_id integer not null,
+  primary key (tenant_id, type_seq, commit_id),
+  foreign key (tenant_id, commit_id) references daybook_record_commit (tenant_id, id)
+) strict, without rowid;
 
 CREATE TABLE daybook_record_head (
   tenant_id text not null primary key,
@@ -871,6 +885,12 @@ CREATE TABLE daybook_schedule (
 CREATE INDEX schedules_due on daybook_schedule (next_at) where next_at is not null;
 
 CREATE INDEX schedules_held on daybook_schedule (seq) where held = 1;
+
+CREATE TABLE daybook_schedule_zone (
+  one integer primary key check (one = 1),
+  zone text not null,
+  changed_at integer not null
+) strict;
 
 CREATE TABLE daybook_session (
   seq integer primary key,

@@ -1,5 +1,6 @@
 // The front door: every public name of the package.
 export { open, type OpenOptions } from "./open/open.ts";
+export type { LogFields, Logger, LogLevel, LogLine, LogTo } from "./open/log.ts";
 export type { Definition } from "./open/use.ts";
 export { job, type JobContext, type JobInfo } from "./define/job.ts";
 export { command, type CommandOptions } from "./jobs/command/command.ts";
@@ -7,7 +8,7 @@ export type { CommandResult } from "./jobs/command/command.ts";
 export type { CommandEnvironment } from "./jobs/command/program.ts";
 export type { CommandRecord } from "./jobs/command/command-record.ts";
 export type { Artifact } from "./jobs/command/artifacts.ts";
-export type { Book } from "./book/book.ts";
+export type { Book, BookZone } from "./book/book.ts";
 export type { Retained } from "./open/retain.ts";
 export type { RetainOptions, Retention } from "./open/retention.ts";
 export type { JobRule } from "./jobs/retain/retain.ts";
@@ -25,7 +26,7 @@ export type { Finding } from "./book/doctor.ts";
 export type { Mended } from "./book/doctor.ts";
 export type { BackupReport } from "./storage/backup.ts";
 export type { BookInfo } from "./storage/info.ts";
-export type { Row } from "./storage/store.ts";
+export type { JoinedClient, Row } from "./storage/store.ts";
 export type { Value } from "./storage/sql.ts";
 export type { RunOwner, RunRecord, RunStatus } from "./telemetry/run.ts";
 export type { RunFilter, RunPage } from "./telemetry/runs.ts";
@@ -51,7 +52,7 @@ export type {
 export type { Groups, GroupVerbs, MadeGroup } from "./jobs/group/groups.ts";
 export type { DirectVerbs, RunNowOptions } from "./jobs/direct/run-now.ts";
 export type { ReservationRecord, Reservations, ReserveOptions } from "./jobs/direct/reservation.ts";
-export type { JobFilter, JobPage, JobRecord, JobRun, ListedKind } from "./jobs/explain/list.ts";
+export type { JobDetails, JobFilter, JobPage, JobRecord, JobRun, ListedKind } from "./jobs/explain/list.ts";
 export type { Jobs, JobVerbs } from "./jobs/jobs.ts";
 export type { Recovery } from "./jobs/settle/rescue.ts";
 export type { JobInLine, LineOptions, LinePage, Place } from "./jobs/queues.ts";
@@ -82,10 +83,12 @@ export type { RecordReads } from "./records/record-reads.ts";
 export type { RecordVerbs, TxRecordVerbs } from "./records/record-verbs.ts";
 export type { DeleteOptions, WriteOptions, Written } from "./records/write/write.ts";
 export type { AsOf, CommitNotes, CommitPage, CommitRecord } from "./records/commit.ts";
-export type { Field, Fields, Query, RecordPage } from "./records/query/query.ts";
+export type { Field, Fields } from "./records/query/field.ts";
+export type { Query, RecordPage } from "./records/query/query.ts";
 export type { Hop, Reached, TraverseOptions } from "./records/traverse.ts";
 export type { WatchedChange, WatchedCommit, WatchOptions } from "./records/watch.ts";
-export type { ExportOptions, Imported, ImportOptions } from "./records/transfer.ts";
+export type { ExportOptions } from "./records/export.ts";
+export type { Imported, ImportOptions } from "./records/import.ts";
 export type { RecordTypeInfo } from "./records/define/record-type.ts";
 export type { ChangePage, ChangeRecord, DiffPage, Difference } from "./records/changes.ts";
 export type { Blamed, HistoryPage, Version } from "./records/history.ts";
@@ -101,7 +104,8 @@ export { nats } from "./calls/sink/nats/nats.ts";
 export type { NatsAuth } from "./calls/sink/nats/options.ts";
 export type { NatsOptions } from "./calls/sink/nats/options.ts";
 export type { NatsTls } from "./calls/sink/nats/options.ts";
-export type { Webhook } from "./calls/attempt/send.ts";
+export type { Resealed } from "./calls/reseal.ts";
+export type { Notice, ShownNotice, Webhook } from "./jobs/notice.ts";
 export type { CallOptions } from "./calls/room.ts";
 export type { CallRequest } from "./calls/request/content.ts";
 export type { Kept, KeptAnswer, ShownRequest } from "./calls/request/kept.ts";
@@ -136,7 +140,14 @@ export type { Worker, WorkerOptions } from "./jobs/worker/start-worker.ts";
 export { app, type App, type AppScheduleOptions, type RegistrationOptions } from "./define/app.ts";
 export type { Apps } from "./book/app-verbs.ts";
 export type { AnyApp, AppOptions, ErrorPlace, OnError } from "./apps/define.ts";
-export type { AppDetails, AppInstance, AppProcess, AppRecord, RegistrationRecord } from "./apps/read-apps.ts";
+export type {
+  AppDetails,
+  AppInstance,
+  AppListener,
+  AppProcess,
+  AppRecord,
+  RegistrationRecord,
+} from "./apps/read-apps.ts";
 export type { AppRemoved } from "./apps/remove.ts";
 export type { AppStopped } from "./book/app-verbs.ts";
 export type { PendingEvents } from "./apps/instance.ts";

@@ -12,7 +12,17 @@ import { backends, cleanup, openTestStore, testUrl } from "./support/open-test.t
 
 /** Tables whose rows belong to no tenant: one process serves all of them, and the schema is everybody's. */
 const withoutTenant = [
-  ...["migration", "place", "session", "session_host", "definition", "listener_change", "run_fold"],
+  ...[
+    "migration",
+    "place",
+    "session",
+    "session_host",
+    "definition",
+    "listener_change",
+    "run_fold",
+    "schedule_zone",
+    "retention",
+  ],
   // Each row is of one series of runs, which has the tenant, and is found by that alone.
   ...["run_rollup", "run_failure"],
   // Each row is of one job, which has the tenant, and has its number.

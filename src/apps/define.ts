@@ -6,6 +6,7 @@ import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { isSchema } from "../core/standard-schema.ts";
 import { refuseUnknown } from "../core/suggest.ts";
+import { zoneOf } from "../schedules/timing/zone.ts";
 import { callSite, type CallSite } from "./source.ts";
 
 /** Where an error came from. `registration` is null when the setup failed. */
@@ -26,6 +27,8 @@ export type AppOptions<Input, App, Config> = {
   readonly instances?: readonly Input[];
   /** Registers what an instance listens to and when it acts. It must end within `timeout`. */
   readonly setup: (app: App, config: Config) => unknown;
+  /** On whose clock its schedules go that name no zone: an IANA name such as "Europe/Madrid". Default: the book's, or else UTC. */
+  readonly zone?: string;
   /** How long a setup may take; default 30 s. */
   readonly timeout?: Duration;
   /** Called with errors of handlers that have no `onError` of their own, and when a setup fails. */
@@ -39,6 +42,7 @@ export type AnyApp = {
   readonly config: StandardSchemaV1 | undefined;
   readonly instances: readonly unknown[];
   readonly timeoutMs: number;
+  readonly zone: string | undefined;
   readonly onError: OnError | undefined;
   /** Where it is defined. */
   readonly site: CallSite;
@@ -50,8 +54,8 @@ type Given = AppOptions<unknown, never, never> & { readonly config?: StandardSch
 export function defineApp(key: string, options: Given): AnyApp {
   checkAppKey(key);
   const what = `app "${key}"`;
-  refuseUnknown(options, ["config", "instances", "setup", "timeout", "onError"], what);
-  const { config, instances, setup, timeout, onError } = options;
+  refuseUnknown(options, ["config", "instances", "setup", "zone", "timeout", "onError"], what);
+  const { config, instances, setup, zone, timeout, onError } = options;
   if (typeof setup !== "function") throw invalid(`${what} has no setup function: setup(app, config) { app.on(…) }`);
   if (onError !== undefined && typeof onError !== "function") {
     throw invalid(`onError of ${what} is ${quote(onError)}; it must be a function`);
@@ -65,6 +69,7 @@ export function defineApp(key: string, options: Given): AnyApp {
     config,
     setup,
     onError,
+    zone: zone === undefined ? undefined : zoneOf(zone).name,
     site: callSite(),
     instances: checkInstances(key, instances ?? [{}]),
     timeoutMs: timeout === undefined ? limits.appSetupMs : durationMs(timeout, `timeout of ${what}`, { min: 1 }),

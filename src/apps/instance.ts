@@ -5,7 +5,7 @@
 import { DaybookError, describeError, isDaybookError, type ErrorDescription } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
-import type { Tx } from "../storage/store.ts";
+import type { Store, Tx } from "../storage/store.ts";
 import { excluded, oneRow } from "../storage/word.ts";
 import type { AnyJob } from "../jobs/define.ts";
 import { ceaseToHost, hostJobs, knownJob } from "../jobs/definition.ts";
@@ -13,13 +13,14 @@ import type { Engine } from "../jobs/engine.ts";
 import type { LiveAttachment } from "../events/live/bus.ts";
 import type { Pending } from "../events/live/hearing.ts";
 import type { Live } from "../events/live/live.ts";
+import { readBookZone } from "../schedules/book-zone.ts";
 import { checkSchedule } from "../schedules/options.ts";
 import { cancelFires } from "../schedules/write-schedule.ts";
 import type { AnyApp } from "./define.ts";
-import { tell, tellSetupFailed, type Running } from "./handler.ts";
+import { straysOf, tell, tellSetupFailed, type Running } from "./handler.ts";
 import { beginOf, namesWithHistory, ofInstance, writeRegistrations } from "./registration.ts";
 import type { InstanceIdentity, Ready, Registration } from "./registration.ts";
-import { runSetup, within, createSetup } from "./setup.ts";
+import { runSetup, within, createSetup, type Setup } from "./setup.ts";
 import { placeIn, resolveSource } from "./source.ts";
 
 export type AppsWiring = {
@@ -55,14 +56,7 @@ export async function startInstance(
   const { tenant } = identity;
   const ending = new AbortController();
   const running: Running = new Set();
-  const setup = createSetup({
-    app,
-    identity,
-    running,
-    signal: ending.signal,
-    book: () => bookFor(tenant),
-    acted: (name) => void acted.add(name),
-  });
+  let setup: Setup | undefined;
   const attached: { readonly name: string; readonly listener: LiveAttachment }[] = [];
   let hosted: readonly AnyJob[] = [];
   let stopped: Promise<readonly PendingEvents[]> | undefined;
@@ -90,6 +84,18 @@ export async function startInstance(
       await tx.run(sql`delete from daybook_app_instance where ${ofInstance(identity)}
         and session_seq in (select seq from daybook_session where status <> 'running')`);
       await say(tx, "starting");
+    });
+    setup = createSetup({
+      app,
+      identity,
+      running,
+      clock,
+      signal: ending.signal,
+      strays: straysOf(store),
+      book: () => bookFor(tenant),
+      zone: app.zone ?? (await readBookZone((statement) => store.read(statement))),
+      wasInterrupted: (id) => isAgain(store, tenant, id),
+      acted: (name) => void acted.add(name),
     });
     await runSetup(clock, app, setup);
     const ready = await prepare(engine, setup.registrations);
@@ -122,7 +128,7 @@ export async function startInstance(
     await ceaseToHost(engine, names).catch(() => undefined);
     await within(clock, limits.appStopMs, Promise.allSettled(running));
     const pending = (await Promise.all(detached)).flat();
-    for (const each of setup.onStop) {
+    for (const each of setup?.onStop ?? []) {
       const done = (async (): Promise<unknown> => each())();
       await within(clock, limits.appStopMs, done).catch((thrown: unknown) => tell(app.onError, thrown, place));
     }
@@ -164,11 +170,20 @@ async function prepare(engine: Engine, registrations: readonly Registration[]): 
             lookUp: (job) => knownJob(engine, job),
             readTemplate: async () => undefined,
             prepareEvent: undefined,
+            zone: () => "UTC",
           })
         : null;
     ready.push({ registration, schedule, source: await resolveSource(site) });
   }
   return ready;
+}
+
+/** Whether a job runs again because its run was lost or stopped, and not because it failed: then it did not have to wait. */
+async function isAgain(store: Store, tenant: string, id: string): Promise<boolean> {
+  const [job] = await store.read<{ origin: string; delay_ms: number | null }>(
+    sql`select origin, delay_ms from daybook_job where tenant_id = ${tenant} and id = ${id}`,
+  );
+  return job?.origin === "retry" && job.delay_ms === null;
 }
 
 const triesMax = 5;

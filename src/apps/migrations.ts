@@ -106,9 +106,13 @@ function columns(parent: "listener_id" | "job_id"): Sql {
     run.error_type, run.error_message, run.error_trace as error_traceback`;
 }
 
+// That the name is the run's registration is said twice: once as a registration is found for a run, and once as the index
+// runs_registered has it, so that the runs of a registration are found without reading all. "|| ''" takes from the column its
+// affinity, without which SQLite does not compare it with an expression by an index.
 function runsOf(kind: "listener" | "schedule"): Sql {
   return sql`daybook_run run left join daybook_session session on session.seq = run.session_seq
     left join daybook_registration registration on registration.tenant_id = run.tenant_id and registration.app_key = run.app
       and registration.instance_index = run.instance and registration.name = run.registration
+      and coalesce(run.registration, run.name) = (registration.name || '') and (run.job_seq is null or run.registration is not null)
       and registration.kind = ${rawSql(`'${kind}'`)}`;
 }

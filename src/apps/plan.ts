@@ -1,12 +1,16 @@
 // Makes the registrations of a setup: what `app.on`, `app.daily` and its like, and `app.job` register.
-import { durationMs, type Duration } from "../core/duration.ts";
+import { durationMs, formatDuration, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
+import { advise } from "../core/retry.ts";
 import type { RunOwner } from "../telemetry/run.ts";
 import { defineJob, type AnyJob, type JobOptions } from "../jobs/define.ts";
 import { defineLive, type LiveDefinition, type LiveOptions } from "../events/live/define.ts";
 import { ask } from "../events/live/where.ts";
-import { checkTiming, type ScheduleOptions } from "../schedules/options.ts";
+import { dayMs, periodAfter } from "../schedules/decide.ts";
+import { checkTiming, type Policies, type ScheduleOptions } from "../schedules/options.ts";
+import type { FireInfo } from "../schedules/schedule.ts";
+import type { Timing } from "../schedules/timing/timing.ts";
 import type { OnError } from "./define.ts";
 import { watch, type Handler, type Running, type Watched } from "./handler.ts";
 import { nameOf, methodOf, type Registration, type Settings, type Trigger } from "./registration.ts";
@@ -94,12 +98,22 @@ export function planSchedule(
 ): Omit<Registration, "site"> {
   const { onError, params = {}, ...rest } = options;
   const [ofJob, others] = split(rest, jobWords);
-  const timing = { [word]: when, ...split(others, timingWords)[0] };
+  const { zone = parts.zone } = others;
+  const timing = { ...split(others, timingWords)[0], [word]: when, zone };
   const checked = checkTiming(name, timing);
   const run = handler as (given: unknown, context: unknown) => unknown;
+  const latest = latestStart(others, checked);
   const job = watchedJob(parts, {
     name,
-    handler: (_none: never, context: never) => run(params, context),
+    // Not an async function: a handler that awaits nothing has ended when it returns.
+    handler: (_none: never, context: Fired) => {
+      const lateMs = latest(context.job.schedule, parts.clock.now());
+      if (lateMs === null) return run(params, context);
+      return parts.wasInterrupted(context.job.id).then((is) => {
+        if (is) throw tooLate(lateMs);
+        return run(params, context);
+      });
+    },
     onError,
     // A late automation is often worse than none, so the job is tried once unless the options ask for more.
     options: { attempts: 1, ...ofJob },
@@ -117,10 +131,35 @@ export function planSchedule(
     does: {
       kind: "schedule",
       job,
-      schedule: { ...others, [word]: when, job, params: {} } as unknown as ScheduleOptions,
+      schedule: { ...others, [word]: when, zone, job, params: {} } as unknown as ScheduleOptions,
       trigger: triggerOf(word, when, checked.expression),
     },
   };
+}
+
+type Fired = { readonly job: { readonly id: string; readonly schedule: FireInfo | null } };
+
+/** How late a handler would begin, if that is too late for one that was interrupted; else null. What a person asked for is never too
+ *  late. */
+function latestStart(
+  { missed, maxLateness }: Policies,
+  timing: Timing,
+): (slot: FireInfo | null, now: number) => number | null {
+  const given = maxLateness === undefined ? null : durationMs(maxLateness, "maxLateness");
+  return (slot, now) => {
+    if (slot === null || slot.reason === "manual" || slot.reason === "backfilled") return null;
+    // The slot's own time, and what its jitter adds to it.
+    const lateMs = now - (slot.firedAt - slot.lateMs);
+    const most = given ?? (missed === "all" ? dayMs : Math.min(periodAfter(timing, slot.nominalAt), dayMs));
+    return lateMs > most ? lateMs : null;
+  };
+}
+
+function tooLate(lateMs: number): Error {
+  const late = `its slot was ${formatDuration(lateMs)} ago, which is more than maxLateness`;
+  const error = new Error(`the run before it was interrupted, and ${late}: it does not run again`);
+  error.name = "TooLate";
+  return advise(error, { skip: true });
 }
 
 function split(
@@ -182,7 +221,14 @@ function watchedJob(parts: SetupParts, watching: Watching): AnyJob {
 
 /** Watches a handler: its errors go to the registration's `onError`, or else to the app's. */
 function watchHandler(
-  { app, identity, running, signal, acted }: Omit<SetupParts, "running"> & { readonly running: Running | undefined },
+  {
+    app,
+    identity,
+    running,
+    signal,
+    strays,
+    acted,
+  }: Omit<SetupParts, "running"> & { readonly running: Running | undefined },
   { name, handler, onError, options }: Watching,
 ): { readonly watched: Watched; readonly owner: RunOwner } {
   if (onError !== undefined && typeof onError !== "function") {
@@ -195,6 +241,7 @@ function watchHandler(
     timeout: "timeout" in options && options.timeout !== undefined,
     running,
     stopping: signal,
+    strays,
     acted: () => acted(name),
   });
   return { watched, owner };

@@ -119,6 +119,39 @@ function instanceOf(
   return { index, status, error, sessionId, changedAt, processes };
 }
 
+/** A live listener that an instance registered and that hears now, in one process or several. */
+export type AppListener = {
+  readonly app: string;
+  readonly instance: number;
+  readonly name: string;
+  readonly topics: readonly string[];
+  /** What it asks of an event, in words. */
+  readonly where: string | null;
+  /** The sessions of the processes in which it hears. */
+  readonly sessionIds: readonly string[];
+};
+
+/** Those of apps that run, whichever process runs them, by app, instance and name. */
+export async function listAppListeners(store: Store, tenant: string): Promise<AppListener[]> {
+  const rows =
+    await store.readHeavy<Row>(sql`select registration.app_key as app, registration.instance_index as instance,
+      registration.name, replace(registration.topic, ', ', ${"\n"}) as "topics lines", registration.predicate as "where",
+      session.id as "sessionId"
+    from daybook_registration registration join daybook_app_instance app_instance
+      on app_instance.tenant_id = registration.tenant_id and app_instance.app_key = registration.app_key
+        and app_instance.instance_index = registration.instance_index and app_instance.status = 'running'
+    join daybook_session session on session.seq = app_instance.session_seq and session.status = 'running'
+    where registration.tenant_id = ${tenant} and registration.kind = 'listener' and registration.retired_at is null
+    order by 1, 2, 3, session.seq`);
+  const gone = new Set((await goneSessions(store)).map(({ id }) => id));
+  type Hearing = Omit<AppListener, "sessionIds"> & { readonly sessionId: string };
+  const hearing = shape<Hearing>(rows).filter(({ sessionId }) => !gone.has(sessionId));
+  const groups = Map.groupBy(hearing, ({ app, instance, name }) => JSON.stringify([app, instance, name]));
+  return [...groups.values()].flatMap((all) =>
+    all.slice(0, 1).map(({ sessionId: _first, ...one }) => ({ ...one, sessionIds: all.map((each) => each.sessionId) })),
+  );
+}
+
 /** One app, with everything that its instances registered, including what is retired. */
 export async function readApp(
   store: Store,

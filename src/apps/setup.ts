@@ -6,7 +6,7 @@ import { quote } from "../core/quote.ts";
 import { fitting } from "../core/standard-schema.ts";
 import type { AnyJob } from "../jobs/define.ts";
 import type { AnyApp } from "./define.ts";
-import type { Running } from "./handler.ts";
+import type { Running, Strays } from "./handler.ts";
 import { planJob, planListener, planSchedule, type TimingWord } from "./plan.ts";
 import { type InstanceIdentity, type Registration, checkIfExists, createRoster } from "./registration.ts";
 import { callSite } from "./source.ts";
@@ -24,6 +24,7 @@ export type Verbs = Readonly<Record<"daily" | "every" | "cron" | "in" | "once", 
   readonly tenant: string;
   readonly signal: AbortSignal;
   readonly book: unknown;
+  readonly zone: string;
   on(on: unknown, options: Named, handler?: Handler): Verbs;
   job(options: Named, handler?: Handler): AnyJob;
   onStop(run: () => unknown): void;
@@ -41,7 +42,13 @@ export type SetupParts = {
   readonly identity: InstanceIdentity;
   readonly running: Running;
   readonly signal: AbortSignal;
+  readonly strays: Strays;
   readonly book: () => unknown;
+  /** That of its schedules that name none. */
+  readonly zone: string;
+  /** Whether this job runs again because a loss or a stop had ended its run. */
+  readonly wasInterrupted: (jobId: string) => Promise<boolean>;
+  readonly clock: Clock;
   /** Called when a registration has run, or tried to. */
   readonly acted: (name: string) => void;
 };
@@ -87,6 +94,7 @@ export function createSetup(parts: SetupParts) {
     instance: identity.instance,
     tenant: identity.tenant,
     signal,
+    zone: parts.zone,
     get book() {
       return parts.book();
     },
@@ -154,12 +162,15 @@ async function fittingConfig({ key, config: schema, instances }: AnyApp, instanc
 }
 
 function tooSlow({ key, timeoutMs }: AnyApp, instance: number): DaybookError {
-  return new DaybookError(
+  const error = new DaybookError(
     "timeout",
     `the setup of instance ${instance} of app "${key}" took longer than ${timeoutMs} ms: give it a longer "timeout", or ` +
       "let what it waits for happen after it",
     { details: { app: key, instance, timeoutMs } },
   );
+  // A timer makes it, so its frames are those of whatever moved the clock, and not of the setup.
+  error.stack = `${error.name}: ${error.message}`;
+  return error;
 }
 
 /** Waits for `work`, but at most `ms`: then it throws the error of `late`, or returns undefined without one. */

@@ -2,9 +2,17 @@
 import type { AppsHere } from "../apps/apps.ts";
 import type { AnyApp } from "../apps/define.ts";
 import type { PendingEvents } from "../apps/instance.ts";
-import { listApps, readApp, type AppDetails, type AppRecord } from "../apps/read-apps.ts";
+import {
+  listApps,
+  listAppListeners,
+  readApp,
+  type AppDetails,
+  type AppListener,
+  type AppRecord,
+} from "../apps/read-apps.ts";
 import { removeApp, type AppRemoved } from "../apps/remove.ts";
-import { notFound } from "../core/error.ts";
+import { invalid, notFound } from "../core/error.ts";
+import { quote } from "../core/quote.ts";
 import type { Engine } from "../jobs/engine.ts";
 
 export type Apps = {
@@ -12,6 +20,9 @@ export type Apps = {
   list(): Promise<AppRecord[]>;
   /** One app, with what its instances registered and where in the source. */
   get(key: string): Promise<AppDetails>;
+  /** The live listeners of all apps that run now, in whatever process. Those of this process, also without an app, are in
+   *  `book.events.live()`. */
+  listeners(): Promise<AppListener[]>;
   /** Stops the instances of an app in this process and sets them up again; with a definition, by that one, which may be
    *  new. An instance that fails does so alone: look at the answer. */
   reload(app: AnyApp | string): Promise<AppDetails & AppStopped>;
@@ -44,9 +55,13 @@ export function appVerbs(
   };
   return {
     list: () => listApps(store, tenant, seenBy),
+    listeners: () => listAppListeners(store, tenant),
     get: (key) => readApp(store, tenant, key, seenBy),
     async reload(app) {
-      const key = typeof app === "string" ? app : app.key;
+      const key = typeof app === "string" ? app : app?.key;
+      if (typeof app !== "string" && (app?.kind !== "app" || !Array.isArray(app.instances))) {
+        throw invalid(`the app is ${quote(app)}: give its key, or what app() made`);
+      }
       const pending = await running(key).reload(app);
       return { ...(await readApp(store, tenant, key, seenBy)), pending };
     },

@@ -7,7 +7,7 @@ import { recordVerbs, type RecordVerbs } from "../records/record-verbs.ts";
 import type { Query } from "../records/query/query.ts";
 import type { AnyRecordType } from "../records/define/definition.ts";
 import { watchQuery, type WatchedCommit, type WatchOptions } from "../records/watch.ts";
-import { importRecords, type Imported, type ImportOptions } from "../records/transfer.ts";
+import { importRecords, type Imported, type ImportOptions } from "../records/import.ts";
 import { retryConflicts, withinUnitOf } from "../records/write/write-unit.ts";
 import type { Rooms } from "../open/rooms.ts";
 import { readAs } from "../storage/reading.ts";
@@ -74,8 +74,8 @@ export function bookRecords(rooms: Rooms, tenant: string): Records {
     }),
     async import(lines, options = {}) {
       refuse("import");
-      const parts = { reader: storeReader(store, tenant), definitions: records.definitions };
-      return importRecords({ ...parts, commit: within }, lines, options);
+      const parts = { reader: storeReader(store, tenant), room: records, commit: within };
+      return importRecords(parts, lines, options);
     },
     watch(query, options = {}) {
       refuse("watch");

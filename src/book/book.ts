@@ -1,5 +1,7 @@
 // The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
+import { straysOf } from "../apps/handler.ts";
 import { callReads, callVerbs, type Calls } from "../calls/calls.ts";
+import { reseal, type Resealed } from "../calls/reseal.ts";
 import { appVerbs, type Apps } from "./app-verbs.ts";
 import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
@@ -7,7 +9,7 @@ import { checkTenant } from "../core/name.ts";
 import { backupBook, type BackupReport } from "../storage/backup.ts";
 import { readInfo, type BookInfo } from "../storage/info.ts";
 import { readAs } from "../storage/reading.ts";
-import type { Awaitable } from "../storage/store.ts";
+import type { Awaitable, JoinedClient } from "../storage/store.ts";
 import { deadLetters, type DeadLetters } from "../events/dead-letters.ts";
 import { eventReads, eventVerbs, type Events } from "../events/events.ts";
 import { listenerVerbs, type Listeners } from "../events/listeners.ts";
@@ -21,7 +23,9 @@ import { queueReads, queueVerbs, type Queues } from "../jobs/queues.ts";
 import { templateReads, templateVerbs, type Templates } from "../jobs/template/template.ts";
 import { startWorker, graceMsOf, refuseWithoutWorker } from "../jobs/worker/start-worker.ts";
 import type { Worker, WorkerOptions } from "../jobs/worker/start-worker.ts";
+import { checkLog, type LogTo } from "../open/log.ts";
 import { callsParts, keepRooms, type Rooms } from "../open/rooms.ts";
+import { readBookZone } from "../schedules/book-zone.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "../schedules/schedules.ts";
 import { startTicker } from "../schedules/ticker.ts";
 import { sinkVerbs, type Sinks } from "./sinks.ts";
@@ -39,6 +43,11 @@ import { bookRecords, type Records } from "./book-records.ts";
 import { closeRooms } from "../open/close-rooms.ts";
 import { copyMarks, held, markAsCopy, release, type Held, type Released, type ReleaseOptions } from "./copy.ts";
 import type { HeldFilter } from "../jobs/wait/hold.ts";
+
+export type BookZone = {
+  /** That of schedules that name none, and whose app names none. */
+  readonly zone: string;
+};
 
 export type Book = AsyncDisposable & {
   /** Where the book is, without a password. */
@@ -72,6 +81,18 @@ export type Book = AsyncDisposable & {
    *  });
    *  ``` */
   write<T>(work: (tx: UserTx) => Awaitable<T>): Promise<T>;
+  /** Runs `work` in a transaction that you began with `pg`, on PostgreSQL: what it does is kept when you commit, which wakes the
+   *  workers, and undone when you roll back. When `work` fails, only its own part is undone, and your transaction goes on.
+   *
+   *  ```ts
+   *  async function order(client: PoolClient) {
+   *    await client.query("begin");
+   *    await client.query("insert into public.purchase (id) values ($1)", ["o-17"]);
+   *    await book.join(client, (tx) => tx.jobs.enqueue(sendReceipt, { orderId: "o-17" }));
+   *    await client.query("commit");
+   *  }
+   *  ``` */
+  join<T>(client: JoinedClient, work: (tx: UserTx) => Awaitable<T>): Promise<T>;
   /** Reads several things of one moment, off the event loop, for at most five seconds.
    *
    *  ```ts
@@ -106,8 +127,17 @@ export type Book = AsyncDisposable & {
    *  const { mended } = await book.mend({ dryRun: true });
    *  ``` */
   mend(options?: { readonly dryRun?: boolean }): Promise<Mended>;
+  /** Seals what calls sent and were answered anew with the first of the keys that the book was opened with, also what was kept in
+   *  clear: for a change of keys. It is about all tenants, and may be interrupted and repeated.
+   *
+   *  ```ts
+   *  const [fresh, old] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
+   *  await using book = await open("shop.db", { calls: { key: [fresh, old] } });
+   *  const { requests, answers, missing } = await book.reseal({ dryRun: true });
+   *  ``` */
+  reseal(options?: { readonly dryRun?: boolean }): Promise<Resealed>;
   /** Where the book is, how large, and what made it. It is about all tenants: the size grows with what each of them writes. */
-  info(): Promise<BookInfo>;
+  info(): Promise<BookInfo & BookZone>;
   /** Metrics of this tenant as Prometheus reads them (text, version 0.0.4), from the book as it is now.
    *
    *  ```ts
@@ -125,8 +155,9 @@ export type Book = AsyncDisposable & {
   /** Starts a worker that runs the jobs of `use`, until it is stopped or the book is closed. */
   startWorker(options?: WorkerOptions): Promise<Worker>;
   /** Works until the process is told to stop (SIGINT, SIGTERM), then closes the book. When a handler ignores its signal, or
-   *  closing takes too long, the process ends with the exit code 23 soon after its `grace`. */
-  work(options?: WorkerOptions): Promise<void>;
+   *  closing takes too long, the process ends with the exit code 23 soon after its `grace`. What fails meanwhile is said on stderr,
+   *  or to `log`. */
+  work(options?: WorkerOptions & { readonly log?: LogTo }): Promise<void>;
   /** Waits for what was begun, ends reads that are under way (`closed`), ends the session and closes the book. From the moment it is
    *  called, every other verb is refused with `closed`, but for those of handlers that still run, until it resolves. */
   close(): Promise<void>;
@@ -145,7 +176,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     refuseInsideUnit("book.close", store);
     await (rooms.closing ??= closeRooms(rooms));
   };
-  function join(worker: Worker): void {
+  function joinWorkers(worker: Worker): void {
     rooms.workers.add(worker);
     // Those that were there before are stopped already.
     if (rooms.closing !== undefined) void worker.stop();
@@ -153,21 +184,26 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
   async function start(options?: WorkerOptions): Promise<Worker> {
     refuse("startWorker");
     if (rooms.worker === false) return refuseWithoutWorker();
-    const worker = await startWorker(rooms.jobs, { ...rooms.worker, ...options }, undefined, join);
+    const asked = { ...rooms.worker, ...options };
+    // At once, because the listeners of apps hear already.
+    if (asked.strict === false) straysOf(store).failTheirRun = true;
+    const worker = await startWorker(rooms.jobs, asked, undefined, joinWorkers);
     // Runs of a process that ended before it could.
     rooms.rollUp.soon();
     rooms.ticker ??= startTicker(rooms.jobs, everyMinute(rooms));
     return worker;
   }
-  const ofAllTenants: Pick<Book, "backup" | "held" | "release" | "markAsCopy" | "doctor" | "mend" | "info"> = {
-    backup: (path, options) => backupBook(store, path, options, copyMarks(store.clock.now())),
-    held: (filter) => held(rooms, filter),
-    release: (options) => release(rooms, options),
-    markAsCopy: () => markAsCopy(rooms),
-    doctor: () => examine(store),
-    mend: (options) => mend(store, options),
-    info: () => readInfo(store),
-  };
+  const ofAllTenants: Pick<Book, "backup" | "held" | "release" | "markAsCopy" | "doctor" | "mend" | "reseal" | "info"> =
+    {
+      backup: (path, options) => backupBook(store, path, options, copyMarks(store.clock.now())),
+      held: (filter) => held(rooms, filter),
+      release: (options) => release(rooms, options),
+      markAsCopy: () => markAsCopy(rooms),
+      doctor: () => examine(store),
+      mend: (options) => mend(store, options),
+      reseal: (options) => reseal(store, rooms.calls.settings.keys, options),
+      info: async () => ({ ...(await readInfo(store)), zone: await readBookZone((of) => store.read(of)) }),
+    };
   const book: Book = {
     location: store.location,
     tenantId,
@@ -189,7 +225,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
                 engine: rooms.jobs,
                 tenant: tenantId,
                 grace: rooms.worker.grace,
-                join,
+                join: joinWorkers,
                 leave: (worker) => void rooms.workers.delete(worker),
               },
               await lookUp(rooms.jobs, definition, true, () => []),
@@ -224,7 +260,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     ),
     queues: outsideUnits(of, "queues", { ...queueVerbs(within), ...queueReads(store, tenantId) }),
     templates: outsideUnits(of, "templates", {
-      ...templateVerbs(known, within),
+      ...templateVerbs(rooms.jobs, known, within),
       ...templateReads(store, tenantId),
     }),
     runs: outsideUnits(of, "runs", openRuns(store, tenantId, seenBy)),
@@ -235,6 +271,15 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
         refuse("write");
         checkWork("write", work);
         return store.write((tx) => runUserUnit(tx, rooms, work), { by: "user", tenant: tenantId });
+      }),
+    join: (client, work) =>
+      namingCaller(() => {
+        refuse("join");
+        checkWork("join", work);
+        if (store.join !== undefined) {
+          return store.join(client, (tx) => runUserUnit(tx, rooms, work, { joined: true }), tenantId);
+        }
+        throw invalid("book.join is for books on PostgreSQL, and this one is on SQLite: use book.write");
       }),
     read: (work) =>
       namingCaller(() => {
@@ -259,12 +304,18 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       return retain(rooms, tenantId, options);
     },
     startWorker: start,
-    work: (options) =>
-      workUntilSignal(() => start(options), {
+    work: async ({ log, ...options } = {}) => {
+      checkLog(log);
+      const working = async (): Promise<Worker> => {
+        rooms.log.working(log, { location: store.location, session: book.sessionId });
+        return start({ strict: rooms.worker !== false && rooms.worker.strict === true, ...options });
+      };
+      await workUntilSignal(working, {
         graceMs: graceMsOf({ ...(rooms.worker === false ? {} : rooms.worker), ...options }),
         close,
         running: () => [...rooms.workers].reduce((sum, { running }) => sum + running, 0),
-      }),
+      });
+    },
     close,
     [Symbol.asyncDispose]: close,
   };
@@ -273,5 +324,6 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
 
 function checkWork(verb: string, work: unknown): void {
   if (typeof work === "function") return;
-  throw invalid(`book.${verb} takes a function: book.${verb}((tx) => tx.sql\`…\`)`);
+  const call = verb === "join" ? "join(client, (tx) => …)" : `${verb}((tx) => tx.sql\`…\`)`;
+  throw invalid(`book.${verb} takes a function: book.${call}`);
 }

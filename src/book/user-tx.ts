@@ -10,7 +10,8 @@ import { queueVerbs, type QueueVerbs } from "../jobs/queues.ts";
 import { eventVerbs, type EventVerbs } from "../events/events.ts";
 import { templateVerbs, type TemplateVerbs } from "../jobs/template/template.ts";
 import { callsParts, type Rooms } from "../open/rooms.ts";
-import { flushRecords, recordsTurn } from "../records/write/flush.ts";
+import { holdHead, recordsTurn } from "../records/write/flush.ts";
+import { flushRecords, showRecords } from "../records/write/unit-end.ts";
 import { recordReads, type RecordReads } from "../records/record-reads.ts";
 import { snapshotReader, txReader } from "../records/record-reader.ts";
 import { recordUnit } from "../records/write/record-unit.ts";
@@ -20,7 +21,7 @@ import { checkValue, sql, Sql, type BuiltAnswer, type Dialect, type UserMark, ty
 import type { Awaitable, Reader, Row, Tx } from "../storage/store.ts";
 import { checkUserSql, notYours, quoteSql } from "../storage/user-sql.ts";
 import { anyOf } from "../storage/word.ts";
-import { runUnit, wrapVerbs, type Unit } from "../storage/unit.ts";
+import { refuseAlien, runUnit, wrapVerbs, type Origin, type Unit } from "../storage/unit.ts";
 
 export type UserTx = {
   /** The tenant whose handle began the transaction. */
@@ -46,17 +47,25 @@ export type UserTx = {
 export type ReadTx = Pick<UserTx, "tenant" | "sql"> & { readonly records: RecordReads };
 
 /** Runs a user's function in a transaction; what it made of records becomes one commit at its end. */
-export async function runUserUnit<T>(tx: Tx, rooms: Rooms, work: (tx: UserTx) => Awaitable<T>): Promise<T> {
-  const result = await runUnit(rooms.store, (unit) => work(userTx(tx, unit, rooms)));
+export async function runUserUnit<T>(
+  tx: Tx,
+  rooms: Rooms,
+  work: (tx: UserTx) => Awaitable<T>,
+  origin: Origin = { joined: false },
+): Promise<T> {
+  const result = await runUnit(rooms.store, (unit) => work(userTx(tx, unit, rooms, origin)), origin);
   await flushRecords(tx);
   return result;
 }
 
-function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
+function userTx(tx: Tx, unit: Unit, rooms: Rooms, { joined }: Origin): UserTx {
   const read: ReadRows = (statement) => tx.all(statement);
   const within: Within = (work) => work(tx);
   const hosts = rooms.worker !== false;
   const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, hosts, read);
+  // A transaction of the user's own need not be serializable, so its writers of records take turns as the engine's do.
+  let held: Promise<void> | undefined;
+  const takeTurn = joined ? () => (held ??= holdHead(tx)) : undefined;
   const made: UserTx = {
     get jobs() {
       return tracked(unit, "jobs", jobVerbs(rooms.jobs, hosts, within, read));
@@ -77,7 +86,7 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
       return tracked(unit, "queues", queueVerbs(within));
     },
     get templates() {
-      return tracked(unit, "templates", templateVerbs(known, within));
+      return tracked(unit, "templates", templateVerbs(rooms.jobs, known, within));
     },
     get records() {
       // Two that commit records of one tenant at the same time cannot both have seen everything: one is run again.
@@ -86,7 +95,7 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
       const reader = txReader(tx);
       return {
         ...tracked(unit, "records", {
-          ...recordVerbs((work) => work(records)),
+          ...recordVerbs((work) => takeTurn?.().then(() => work(records)) ?? work(records)),
           annotate: (notes: Parameters<typeof annotateCommit>[1]) => annotateCommit(records, notes),
         }),
         ...recordReads({
@@ -105,6 +114,7 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
         const statement = userStatement(strings, values);
         try {
           await refuseOurIndex(tx, statement);
+          await showRecords(tx);
           return plainRows(await tx.all<R>(statement));
         } catch (error) {
           throw withStatement(error, statement);
@@ -120,6 +130,7 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
         const statement = builtStatement(text, params, { raw, dialect: tx.dialect });
         try {
           await refuseOurIndex(tx, statement);
+          await showRecords(tx);
           const [answer] = await tx.all<BuiltAnswer>(statement);
           return answer ?? { columns: [], rows: [], count: 0 };
         } catch (error) {
@@ -230,7 +241,10 @@ function plainRows<R>(rows: R[]): R[] {
 function tracked<Verbs extends object>(unit: Unit, room: string, verbs: Verbs): Verbs {
   return wrapVerbs(verbs, (name, verb) => {
     const tracking = (...args: unknown[]): unknown =>
-      unit.track(`tx.${room}.${name}`, placeOf(tracking), () => verb(...args));
+      unit.track(`tx.${room}.${name}`, placeOf(tracking), () => {
+        refuseAlien(`tx.${room}.${name}`, args);
+        return verb(...args);
+      });
     return tracking;
   });
 }

@@ -40,11 +40,24 @@ export type CallOptions = {
   readonly ca?: string | readonly string[];
   /** @internal Resolves names in place of the system, in tests. */
   readonly lookup?: Lookup;
+  /** @internal The addresses of this machine, in tests. */
+  readonly ownAddresses?: () => readonly string[];
 };
 
 export type CallSettings = ReturnType<typeof callSettings>;
 
-const known = ["key", "allow", "ports", "perHost", "perTenant", "queuedMax", "responseBytesMax", "ca", "lookup"];
+const known = [
+  "key",
+  "allow",
+  "ports",
+  "perHost",
+  "perTenant",
+  "queuedMax",
+  "responseBytesMax",
+  "ca",
+  "lookup",
+  "ownAddresses",
+];
 
 export function callSettings(options: CallOptions = {}) {
   refuseUnknown(options, known, "calls");
@@ -83,6 +96,7 @@ export function callSettings(options: CallOptions = {}) {
     ),
     ca: typeof ca === "string" ? [ca] : ca,
     lookup: options.lookup,
+    ownAddresses: options.ownAddresses,
   };
 }
 

@@ -18,9 +18,9 @@ import { newJob, insertJobs } from "../jobs/enqueue.ts";
 import { jobsChannel, queuedChannel } from "../jobs/job.ts";
 import { neverBlamed } from "../jobs/settle/settle.ts";
 import { callJobName, callKind, callQueue, hostKey, tellCalls } from "./call.ts";
-import type { CallPolicy, CallRow, CallStatus } from "./call.ts";
+import type { CallPolicy, CallRow, CallStatus, Method } from "./call.ts";
 import { checkRequest, requestKeys, type CallRequest } from "./request/content.ts";
-import { isSameRequest, keepRequest } from "./request/kept.ts";
+import { isSameRequest, keepRequest, type RequestColumns } from "./request/kept.ts";
 import type { CallsRoom } from "./room.ts";
 
 export type Submitted = {
@@ -41,45 +41,67 @@ export async function submitCall(
   prepared: PreparedCall,
   again: Again | null = null,
 ): Promise<Submitted> {
-  const { settings, announce } = room;
-  const { content, name, host, policy, idempotencyKey } = prepared;
+  const { content, ...rest } = prepared;
+  const { tenant } = tx;
   const id = tx.ids();
-  const dueAt = prepared.at ?? tx.now + prepared.delayMs;
+  const kept = keepRequest(content, { keys: room.settings.keys, tenant, id });
+  const made = await insertCall(tx, room, { id, tenant, method: content.method, ...kept, ...rest }, again);
+  if (made === undefined) return theSame(tx, room, prepared);
+  await checkRoom(tx, room);
+  return made;
+}
+
+/** A call, checked, with its request as it is kept. */
+export type NewCall = Omit<PreparedCall, "content"> &
+  RequestColumns & { readonly id: string; readonly tenant: string; readonly method: Method };
+
+/** Writes a call with its tags and its job; undefined when its idempotency key has one. */
+export async function insertCall(
+  tx: Tx,
+  room: CallsRoom,
+  call: NewCall,
+  again: Again | null = null,
+): Promise<Submitted | undefined> {
+  const { id, tenant, name, method, host, request, content, key_id, kept, fingerprint, policy, idempotencyKey } = call;
+  const dueAt = call.at ?? tx.now + call.delayMs;
   const row = {
-    tenant_id: tx.tenant,
+    tenant_id: tenant,
     id,
     name,
     status: "scheduled",
     submitted_at: tx.now,
     due_at: dueAt,
-    method: content.method,
+    method,
     host,
-    ...keepRequest(content, { keys: settings.keys, tenant: tx.tenant, id }),
+    request,
+    content,
+    key_id,
+    kept,
+    fingerprint,
     policy: JSON.stringify(policy),
-    correlation_id: prepared.correlationId ?? prepared.cause?.rootRunId ?? id,
+    correlation_id: call.correlationId ?? call.cause?.rootRunId ?? id,
     idempotency_key: idempotencyKey,
     send_key: again?.sendKey ?? id,
     resend_of: again?.resendOf ?? null,
   };
   const insert = sql`insert into daybook_call ${oneRow(row)} on conflict do nothing returning seq`;
   const [made] = await tx.all<{ seq: number }>(insert);
-  if (made === undefined) return theSame(tx, room, prepared);
-  await checkRoom(tx, room);
-  if (prepared.tags.length > 0) {
-    const tags = prepared.tags.map((tag) => ({ tenant_id: tx.tenant, call_id: id, tag }));
+  if (made === undefined) return undefined;
+  if (call.tags.length > 0) {
+    const tags = call.tags.map((tag) => ({ tenant_id: tenant, call_id: id, tag }));
     const columns = { tenant_id: "text", call_id: "text", tag: "text" } as const;
     await tx.run(insertInto("daybook_call_tag", columns, tags));
   }
-  await enqueueCall(tx, room, prepared, { id, seq: made.seq });
-  await tellCalls(tx, announce, [{ topic: "call.submitted", row }]);
+  await enqueueCall(tx, room, call, made.seq);
+  await tellCalls(tx, room.announce, [{ topic: "call.submitted", row }]);
   return { id, name, status: "scheduled", dueAt, created: true };
 }
 
 async function enqueueCall(
   tx: Tx,
   { settings: { perHost, perTenant } }: CallsRoom,
-  { host, policy, cause, at, delayMs }: PreparedCall,
-  { id, seq }: { readonly id: string; readonly seq: number },
+  { id, tenant, host, policy, cause, at, delayMs }: NewCall,
+  seq: number,
 ): Promise<void> {
   const key = hostKey(host);
   const rules: Limits = {
@@ -88,8 +110,8 @@ async function enqueueCall(
     ...(perTenant.concurrency === null ? {} : { name: perTenant.concurrency }),
     ...(perHost.rate === null ? {} : { rate: { key, ...perHost.rate } }),
   };
-  const lane = await laneOf(tx, tx.tenant, callQueue);
-  const job = newJob(tx, lane, {
+  const lane = await laneOf(tx, tenant, callQueue);
+  const prepared = {
     name: callJobName,
     queue: callQueue,
     priority: 0,
@@ -99,7 +121,7 @@ async function enqueueCall(
     key: null,
     key_scope: null,
     keyWindowMs: null,
-    onConflict: "keep",
+    onConflict: "keep" as const,
     idempotency_key: null,
     tags: null,
     attempts: policy.attempts,
@@ -111,7 +133,8 @@ async function enqueueCall(
     cause,
     traceparent: undefined,
     warning: undefined,
-  });
+  };
+  const job = newJob(tx, lane, prepared, tenant);
   await insertJobs(tx, [{ ...job, kind: callKind, kind_seq: seq }]);
   tx.wake(job.status === "queued" ? queuedChannel : jobsChannel);
 }
@@ -202,7 +225,7 @@ export function prepareCall(options: SubmitOptions) {
   };
 }
 
-function shortName(text: string): string {
+export function shortName(text: string): string {
   return text.length > limits.nameBytesMax ? text.slice(0, limits.nameBytesMax) : text;
 }
 
@@ -215,7 +238,9 @@ export function checkWhen({ at, in: delay }: When): { at: number | null; delayMs
 
 const standard: Backoff = ["5s", "5m", "30m", "2h", "5h", "10h", "10h"];
 
-function checkPolicy({ attempts, retry, timeout, redirects }: SubmitOptions): CallPolicy {
+type Policy = Pick<SubmitOptions, "attempts" | "retry" | "timeout" | "redirects">;
+
+export function checkPolicy({ attempts, retry, timeout, redirects }: Policy): CallPolicy {
   if (typeof retry === "string" && retry !== "standard") {
     throw invalid(`retry ${quote(retry)} is not known: "standard", a list of waits, or { base, factor, max, spread }`);
   }

@@ -27,8 +27,9 @@ export type Loaded = {
   readonly folder: Folder | undefined;
   /** Gives an app the instances that the config has for it. */
   readonly configure: (app: AnyApp) => AnyApp;
-  /** What the config says of calls. */
+  /** What the config says of calls and of the zone. */
   readonly calls: Configured["calls"];
+  readonly zone: Configured["zone"];
   /** What the config says of retention. */
   readonly retention: Configured["retention"];
 };
@@ -56,6 +57,7 @@ export async function loadDefinitions({ module, config }: Sources, { watch = fal
     folder,
     configure,
     calls,
+    zone: configured?.zone,
     retention: configured?.retention,
   };
 }

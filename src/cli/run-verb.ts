@@ -166,7 +166,11 @@ export function moreOf(command: Command, answer: unknown): string | undefined {
 function moreLine(command: Command, next: string): string {
   const path = lineOf(command);
   const words = path.slice(1).map((each) => each.name());
-  const all = ["daybook", ...words, ...command.args.map(forShell), ...path.flatMap(givenTo), "--after", next];
+  const args = command.args.map(forShell);
+  const options = [...path.flatMap(givenTo), "--after", next];
+  // What begins like an option stands behind those, and says so.
+  const isPlain = command.args.every((each) => !each.startsWith("-"));
+  const all = ["daybook", ...words, ...(isPlain ? [...args, ...options] : [...options, "--", ...args])];
   return `There are more: ${all.join(" ")}`;
 }
 
@@ -183,11 +187,19 @@ function givenTo(command: Command): string[] {
   return given.flatMap((option) => {
     const value: unknown = command.getOptionValue(option.attributeName());
     const long = option.long ?? "";
-    // The address of a server may hold a password, which is not to be shown.
-    if (long === "--book" && /^postgres(ql)?:/.test(String(value))) return [];
+    // A password is not to be shown; who gave one gives the book again.
+    if (long === "--book" && /^postgres(ql)?:/.test(String(value)) && holdsPassword(String(value))) return [];
     if (typeof value === "boolean") return [long];
-    return [value].flat().flatMap((each) => [long, forShell(String(each))]);
+    return [value].flat().flatMap((each) => {
+      const text = forShell(String(each));
+      return String(each).startsWith("-") ? [`${long}=${text}`] : [long, text];
+    });
   });
+}
+
+function holdsPassword(address: string): boolean {
+  const url = URL.parse(address);
+  return url === null || url.password !== "" || url.searchParams.has("password");
 }
 
 /** `--no-retried` when it was `--retried` that was given, and the other way round. */

@@ -14,7 +14,7 @@ Of a folder every file is loaded, and one that cannot be is said and left out (d
 --watch an app whose file is edited is stopped and set up again, for use while you write it.
 
 On a terminal one line shows what happens and failures stay above it. Elsewhere each job that ended
-is a line, with --json an object per line. SIGINT or SIGTERM lets what runs end (within --grace), then
+and each run of a live listener is a line, with --json an object per line. SIGINT or SIGTERM lets what runs end (within --grace), then
 aborts its signals, and ends the program with 0. With 23 it ends when a handler ignored its signal; its
 job runs again elsewhere. A second signal ends it at once.
 
@@ -28,6 +28,7 @@ export type Options = {
   readonly grace?: number;
   readonly config?: string;
   readonly watch?: boolean;
+  readonly strict?: boolean;
 };
 
 export function run(program: Command): void {
@@ -40,6 +41,7 @@ export function run(program: Command): void {
     .option("--grace <duration>", "how long what runs may go on after a signal: 5s, 1m (default: 8s)", toGrace)
     .option("--queues <list>", "only these queues, separated by commas (default: all)", toQueues)
     .option("--watch", "of a folder: stop and set up again the apps whose files are edited")
+    .option("--strict", "an error that escapes from a handler of an app ends the program, not its run alone")
     .addHelpText("after", example)
     .action(async (module: string | undefined, options: Options, command: Command) => {
       const stop = listenForSignals();

@@ -10,7 +10,7 @@ import { plainJson } from "../verbs/plain.ts";
 import { listenForSignals, type Stop } from "./stop.ts";
 
 export type Access = Required<Pick<OpenOptions, "attach" | "migrate">> &
-  Pick<OpenOptions, "readOnly" | "use" | "worker" | "files" | "calls" | "retention">;
+  Pick<OpenOptions, "readOnly" | "use" | "worker" | "files" | "calls" | "zone" | "retention">;
 
 /** For commands that only look: the book must exist and be up to date, and nothing is written into it. */
 export const looking: Access = { attach: false, migrate: false, readOnly: true };

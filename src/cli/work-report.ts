@@ -4,6 +4,7 @@ import { styleText } from "node:util";
 import type { AppRecord } from "../apps/read-apps.ts";
 import { systemClock, type Clock } from "../core/clock.ts";
 import { isoTime } from "../core/time.ts";
+import type { LiveRunEnded } from "../events/live/live-run.ts";
 import type { JobEnded } from "../jobs/kind.ts";
 import type { RunRecord } from "../telemetry/run.ts";
 import { plainJson, plainLine } from "../verbs/plain.ts";
@@ -15,6 +16,8 @@ import { redrawMs, type LiveLine } from "./live-line.ts";
 export type WorkReport = {
   begin(about: Begun): void;
   ended(job: JobEnded, error: RunRecord["error"]): void;
+  /** A live listener of this process has run. */
+  heard(run: LiveRunEnded): void;
   /** Anything else, as a line and as an object. */
   tell(text: string, object: Record<string, unknown>): void;
   stopping(): void;
@@ -37,7 +40,7 @@ export function createWorkReport(
   clock: Clock = systemClock,
 ): WorkReport {
   const live = typeof form === "string" ? undefined : form;
-  const total = { done: 0, failed: 0, retried: 0 };
+  const total = { done: 0, failed: 0, retried: 0, heard: 0, heardFailed: 0 };
   const rate = createRate(clock);
   const say = (text: string, object: Record<string, unknown>): void => {
     if (live !== undefined) live.above(text);
@@ -51,7 +54,8 @@ export function createWorkReport(
       live?.start(() => {
         const failed = `${total.failed} failed`;
         const red = total.failed === 0 ? failed : styleText("red", failed, { stream: process.stdout });
-        return `${running()} running · ${total.done} done · ${red} · ${rate(total.done + total.failed)} per second`;
+        const heard = total.heard === 0 ? "" : ` · ${heardLine(total)}`;
+        return `${running()} running · ${total.done} done · ${red} · ${rate(total.done + total.failed)} per second${heard}`;
       });
     },
     ended(job, error) {
@@ -62,6 +66,15 @@ export function createWorkReport(
       const at = isoTime(clock.now());
       say(endedLine(at, job, error), { type: "job", at, ...job, error });
     },
+    heard(run) {
+      const failed = run.status === "error" || run.status === "timed_out";
+      total.heard++;
+      if (failed) total.heardFailed++;
+      // What succeeds is counted there, and so is what a stop ended.
+      if (live !== undefined && !failed && run.status !== "skipped") return;
+      const at = isoTime(clock.now());
+      say(heardRunLine(at, run), { type: "listener", at, ...run });
+    },
     tell: say,
     stopping() {
       live?.above("stopping: waiting for what runs; press Ctrl-C again to end at once");
@@ -69,7 +82,8 @@ export function createWorkReport(
     end() {
       live?.stop();
       const again = total.retried === 0 ? "" : `, ${total.retried} of them to be tried again`;
-      say(`stopped: ${total.done} done, ${total.failed} failed${again}`, { type: "stopped", ...total });
+      const heard = total.heard === 0 ? "" : `; ${heardLine(total)}`;
+      say(`stopped: ${total.done} done, ${total.failed} failed${again}${heard}`, { type: "stopped", ...total });
     },
   };
 }
@@ -79,9 +93,22 @@ function endedLine(at: string, job: JobEnded, error: RunRecord["error"]): string
   const took = job.run === null ? "" : ` in ${Math.round(job.run.durationMs)} ms`;
   const why = error === null ? "" : `: ${errorLine(error, 200)}`;
   const again = job.retriedBy === null ? "" : `; ${job.retriedBy} tries again`;
-  const colour = colourOf(job.status);
-  const status = colour === undefined ? job.status : styleText(colour, job.status, { stream: process.stdout });
-  return `${at} ${status} ${oneLine(job.name, 200)} ${job.id}${tenant}${took}${why}${again}`;
+  return `${at} ${painted(job.status)} ${oneLine(job.name, 200)} ${job.id}${tenant}${took}${why}${again}`;
+}
+
+function heardLine({ heard, heardFailed }: { readonly heard: number; readonly heardFailed: number }): string {
+  return `${count(heard, "live run")}${heardFailed === 0 ? "" : `, ${heardFailed} of them failed`}`;
+}
+
+function heardRunLine(at: string, { tenant, name, runId, topic, status, durationMs, error }: LiveRunEnded): string {
+  const of = tenant === "default" ? "" : ` of ${tenant}`;
+  const why = error === null ? "" : `: ${errorLine(error, 200)}`;
+  return `${at} ${painted(status)} ${oneLine(name, 200)} ${runId}${of} heard ${topic} in ${Math.round(durationMs)} ms${why}`;
+}
+
+function painted(status: string): string {
+  const colour = colourOf(status);
+  return colour === undefined ? status : styleText(colour, status, { stream: process.stdout });
 }
 
 /** How far back the rate looks, in drawings of the line. */

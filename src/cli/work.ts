@@ -4,6 +4,7 @@ import { setupFailed } from "../apps/handler.ts";
 import type { Book } from "../book/book.ts";
 import { closeInTime } from "../book/work.ts";
 import { systemClock } from "../core/clock.ts";
+import { liveRunEnded } from "../events/live/live-run.ts";
 import { jobSettled, type JobEnded } from "../jobs/kind.ts";
 import { graceMsOf } from "../jobs/worker/start-worker.ts";
 import { count } from "../verbs/shown.ts";
@@ -17,16 +18,17 @@ import { openUnlessStopped, type Access } from "./with-book.ts";
 
 export async function work(
   module: string | undefined,
-  { config, watch = false, ...worker }: Options,
+  { config, watch = false, strict = false, ...rest }: Options,
   command: Command,
   stop: Stop,
 ): Promise<void> {
+  const worker = { ...rest, strict };
   // A module that never finishes loading must not keep the program from ending.
   const loaded = await Promise.race([loadDefinitions({ module, config }, { watch }), stop.asked]);
   if (loaded === undefined) return stop.leave(undefined);
-  const { use, calls, retention } = loaded;
-  const said = { ...(calls === undefined ? {} : { calls }), ...(retention === undefined ? {} : { retention }) };
-  const access: Access = { attach: true, migrate: true, use, worker, ...said };
+  const { use, calls, zone, retention } = loaded;
+  const said = Object.entries({ calls, zone, retention }).filter(([, value]) => value !== undefined);
+  const access: Access = { attach: true, migrate: true, use, worker, ...Object.fromEntries(said) };
   // Which apps run and which do not is told below, in the form that was asked for.
   setupFailed.subscribe(() => undefined);
   const book = await openUnlessStopped(stop, command, access);
@@ -90,7 +92,7 @@ type Listening = { begin(): void; end(): Promise<void> };
 async function listen(book: Book, report: WorkReport): Promise<Listening> {
   const reading = new Set<Promise<void>>();
   // The first jobs may have ended before the worker has said that it works.
-  let early: JobEnded[] | undefined = [];
+  let early: (() => void)[] | undefined = [];
   const tell = (job: JobEnded): void => {
     const { run, tenant } = job;
     if (job.status !== "failed" || run === null) return report.ended(job, null);
@@ -100,10 +102,13 @@ async function listen(book: Book, report: WorkReport): Promise<Listening> {
     const done = told.then((error) => report.ended(job, error)).finally(() => reading.delete(done));
     reading.add(done);
   };
-  const forget = jobSettled.subscribe((job) => void (early === undefined ? tell(job) : early.push(job)));
+  const later = (told: () => void): void => void (early === undefined ? told() : early.push(told));
+  const forget = jobSettled.subscribe((job) => later(() => tell(job)));
+  // To the end of the book: what a listener had yet to act on is skipped when the book closes.
+  liveRunEnded.subscribe((run) => later(() => report.heard(run)));
   return {
     begin() {
-      for (const job of early ?? []) tell(job);
+      for (const told of early ?? []) told();
       early = undefined;
     },
     async end() {

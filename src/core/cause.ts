@@ -12,6 +12,11 @@ export type Cause = {
   readonly event?: { readonly id: string; readonly rootId: string; readonly depth: number };
   /** How deep the run is in a chain of events, emitted ones included. */
   readonly depth?: number;
+  /** Code of the run has let an error escape: it threw in a callback, or nobody awaited a promise. True: that was the run's, and the
+   *  process goes on. */
+  readonly stray?: (error: unknown) => boolean;
+  /** Notes an error that came after the run had ended. */
+  readonly late?: (error: unknown) => void;
 };
 
 /** What a job takes from a live run and hands on to the jobs it makes. The live run is recorded later, and its event perhaps

@@ -219,6 +219,8 @@ export const limits = {
   relationKeyBytesMax: 1500,
   // Why a commit was made: a sentence or two; documents belong in records.
   commitReasonBytesMax: 4096,
+  // No tenant gets that far, so a larger number is a time: milliseconds of 1973 or later.
+  commitsMax: 100_000_000_000,
   // A commit is held in memory until it is written, and written in one statement on PostgreSQL.
   commitChangesMax: 10_000,
   // A field is at most as deep as a document may be.
@@ -233,6 +235,12 @@ export const limits = {
   // People search for a few words; the engine intersects a list of matches for each.
   searchWordsMax: 32,
   searchCharactersMax: 4096,
+  // A search begins with the records that fit one indexed condition when they are no more than this. To count that many takes a
+  // millisecond, so it is done for a few conditions of a question.
+  fewRecordsMax: 500,
+  beginningsMax: 4,
+  // What is read along with one entity; more of it is a list of its own, which has pages.
+  relatedMax: 1000,
   // Groups are held in memory and sorted there; more of them are a list of records, which has pages.
   groupsMax: 10_000,
   // A traversal over more hops reads almost everything; do it in steps.

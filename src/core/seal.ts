@@ -9,6 +9,8 @@ export type KeyRing = {
   /** `about` names what the text belongs to, its first line for people; sealed text that is moved to something else does not open there. */
   seal(text: string, about: string): string;
   open(sealed: string, about: string): string;
+  /** Whether it has this key. */
+  opens(keyId: string): boolean;
 };
 
 const version = "v1";
@@ -23,6 +25,7 @@ export function keyRing(given: string | Uint8Array | readonly (string | Uint8Arr
   const id = idOf(first);
   return {
     id,
+    opens: (keyId) => byId.has(keyId),
     seal(text, about) {
       // Twelve random bytes for each text: a key may seal some billions before two could be the same.
       const iv = getRandomValues(new Uint8Array(12));

@@ -62,6 +62,8 @@ export type App = {
   /** The index of this instance among the app's. */
   readonly instance: number;
   readonly tenant: string;
+  /** That of its schedules that name none. */
+  readonly zone: string;
   /** Aborted when the instance stops. */
   readonly signal: AbortSignal;
   readonly book: Book;

@@ -8,6 +8,7 @@ import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { command, type CommandOptions } from "../jobs/command/command.ts";
 import type { AnyJob } from "../jobs/define.ts";
+import { zoneOf } from "../schedules/timing/zone.ts";
 import { checkRetention, type Retention } from "../open/retention.ts";
 import { checkUse, type Definition } from "../open/use.ts";
 
@@ -21,6 +22,8 @@ export type Config = {
   readonly commands?: Readonly<Record<string, ConfigCommand>>;
   /** The instances of apps by their key, in place of those in their definitions: `{ lights: { instances: [{ … }] } }`. */
   readonly apps?: Readonly<Record<string, { readonly instances: readonly unknown[] }>>;
+  /** The zone of schedules that name none, as `open` takes it, for `daybook run`. */
+  readonly zone?: string;
   /** Where calls may go and how many at once, as `open` takes it, for `daybook run`. The key belongs into `DAYBOOK_KEY`. */
   readonly calls?: CallOptions;
   /** How long things stay, as `open` takes it, for `daybook run`. */
@@ -32,6 +35,7 @@ export type Configured = {
   readonly definitions: readonly Definition[];
   readonly apps: ReadonlyMap<string, readonly unknown[]>;
   readonly calls: CallOptions | undefined;
+  readonly zone: string | undefined;
   readonly retention: Retention | undefined;
 };
 
@@ -45,8 +49,8 @@ export function readConfig(file: string, config: unknown): Configured {
     if (!isObject(config)) {
       throw invalid(`its default export is ${quote(config)}: export default { use: […], commands: { … } }`);
     }
-    refuseUnknown(config, ["use", "commands", "apps", "calls", "retention"], "the config");
-    const { use = [], commands = {}, apps = {}, calls, retention } = config;
+    refuseUnknown(config, ["use", "commands", "apps", "zone", "calls", "retention"], "the config");
+    const { use = [], commands = {}, apps = {}, zone, calls, retention } = config;
     if (!isObject(commands)) throw invalid(`"commands" is ${quote(commands)}: give { name: { argv: […] } }`);
     if (!isObject(apps)) throw invalid(`"apps" is ${quote(apps)}: give { key: { instances: [{ … }] } }`);
     if (calls !== undefined && !isObject(calls)) throw invalid(`"calls" is ${quote(calls)}: give { allow: […] }`);
@@ -57,6 +61,7 @@ export function readConfig(file: string, config: unknown): Configured {
       definitions,
       apps: instances,
       calls,
+      zone: zone === undefined ? undefined : zoneOf(zone as string).name,
       retention: retention === undefined ? undefined : checkRetention(retention, "retention"),
     };
   } catch (error) {

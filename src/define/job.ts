@@ -1,6 +1,7 @@
 // job(): the definition of a piece of work, with the context its handler gets from this front door.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { createBook, type Book } from "../book/book.ts";
+import { checkWebhook } from "../calls/webhook.ts";
 import { defineJob, type Job, type JobOptions } from "../jobs/define.ts";
 import type { RunContext } from "../jobs/run/run.ts";
 import type { Step } from "../jobs/run/step.ts";
@@ -55,7 +56,9 @@ export function job<Schema extends StandardSchemaV1 = StandardSchemaV1<unknown, 
   options: JobOptions<StandardSchemaV1.InferOutput<Schema>, Result, JobContext> & { readonly params?: Schema },
 ): Job<StandardSchemaV1.InferInput<Schema>, Result>;
 export function job(name: string, options: JobOptions<never, unknown, never>): Job {
-  return defineJob(name, options);
+  const made = defineJob(name, options);
+  if (options.notify !== undefined) checkWebhook(options.notify.webhook);
+  return made;
 }
 
 /** The context of a handler: what the engine gives, and the book around it. */

@@ -1,6 +1,7 @@
 // sink(): hands events to the outside: to a webhook, a function, or a broker. A sink is a durable listener that keeps the order
 // of each key, so retries, dead letters, redrive, pause and lag are the listeners' own. This is the outbox.
-import { checkWebhook, deliver, type Webhook } from "../calls/attempt/send.ts";
+import { deliver } from "../calls/attempt/send.ts";
+import { checkWebhook } from "../calls/webhook.ts";
 import { type Broker, type CloudEvent, useBroker, receiverId, sinkPrefix, streamId } from "../calls/sink/broker.ts";
 import { invalid } from "../core/error.ts";
 import { killPoint } from "../core/fact.ts";
@@ -10,6 +11,7 @@ import { isoTime } from "../core/time.ts";
 import { defineListener, type AnyListener, type Heard, type ListenerOptions, type SaidOf } from "../events/define.ts";
 import type { EventInfo } from "../events/event.ts";
 import { where, type Predicate, type Where } from "../events/live/where.ts";
+import type { Webhook } from "../jobs/notice.ts";
 import { neverBlamed } from "../jobs/settle/settle.ts";
 import type { ListenerContext } from "./listener.ts";
 import { roomsOf } from "../open/rooms.ts";
@@ -40,7 +42,7 @@ export function sink<const On extends Heard | readonly Heard[]>(name: string, op
   // What is no plain object is refused where the rest of it is checked.
   const { to, timeout = "30s", where: asked, ...rest } = options;
   const taken = asked === undefined ? {} : { where: takenBy(name, [asked].flat()) };
-  const { send, ...usual } = wayTo(name, to);
+  const { send, ...usual } = wayTo(name, to, rest.attempts);
   const run = async (payload: unknown, context: ListenerContext): Promise<void> => {
     killPoint("sinks.begun");
     // What comes back is no result: a client's answer is often an object that no book can keep.
@@ -63,12 +65,12 @@ function takenBy<Payload>(name: string, asked: readonly Where<Payload>[]): Predi
 /** How messages get there, and what holds for that way unless the program says otherwise. */
 type Way = { readonly send: SinkFunction; readonly losses?: number; readonly concurrency?: number };
 
-function wayTo(name: string, to: unknown): Way {
+function wayTo(name: string, to: unknown, attempts: number | undefined): Way {
   if (typeof to === "function") return { send: to as SinkFunction };
   const target = (typeof to === "object" && to !== null ? to : {}) as { webhook?: Webhook; broker?: Broker };
   const { webhook, broker, ...others } = target;
   if ((webhook === undefined) !== (broker === undefined) && Object.keys(others).length === 0) {
-    if (webhook !== undefined) return toWebhook(webhook);
+    if (webhook !== undefined) return toWebhook(webhook, attempts);
     if (typeof broker?.publish === "function") return toBroker(name, broker);
   }
   throw invalid(
@@ -76,7 +78,7 @@ function wayTo(name: string, to: unknown): Way {
   );
 }
 
-function toWebhook(webhook: Webhook): Way {
+function toWebhook(webhook: Webhook, attempts: number | undefined): Way {
   const checked = checkWebhook(webhook);
   return {
     // No code of the user runs in it. A receiver that hangs must leave room in a worker for everything else.
@@ -85,7 +87,7 @@ function toWebhook(webhook: Webhook): Way {
     send: async (message, { book, job: { tenant }, signal }) => {
       const { calls, store } = roomsOf(book);
       const id = receiverId({ tenant, id: message.id });
-      await deliver(calls, store.clock, checked, { tenant, id, body: JSON.stringify(message), signal });
+      await deliver(calls, store.clock, checked, { tenant, id, body: JSON.stringify(message), attempts, signal });
     },
   };
 }

@@ -4,7 +4,7 @@ import { currentCause, type Cause } from "../core/cause.ts";
 import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid, describeError } from "../core/error.ts";
-import { toJson } from "../core/json.ts";
+import { isPlain, toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { checkName, checkKey } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
@@ -276,9 +276,8 @@ export function unfitPayload(cause: unknown): Error {
 }
 
 function headersJson(headers: Readonly<Record<string, string>>): string {
-  if (typeof headers !== "object" || headers === null || Array.isArray(headers)) {
-    throw invalid(`headers are ${quote(headers)}: give an object of texts`);
-  }
+  // Headers and a Map have no properties of their own, and would count as none given.
+  if (!isPlain(headers)) throw invalid(`headers are ${quote(headers)}: give an object of texts`);
   const names = Object.keys(headers);
   if (names.length > limits.headersMax) throw invalid(`${names.length} headers: at most ${limits.headersMax}`);
   for (const name of names) {

@@ -5,6 +5,7 @@ import type { Keep } from "../core/remember.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
+import { tellsOfSuccess } from "../jobs/settle/notify.ts";
 import { laneOf } from "../jobs/claim/lane.ts";
 import type { EventRow, LiveEvent } from "./event.ts";
 import { holdListeners, newTenants, topicsOf, type ListenerRow } from "./listener.ts";
@@ -18,6 +19,8 @@ type Known = {
   readonly tenants: Map<string, Own>;
   /** The listeners for all tenants, for tenants that are still to come. */
   readonly forAll: readonly ListenerRow[];
+  /** Whether a notice tells of jobs that succeed. Its change gives the book another stamp, too. */
+  readonly successTold: boolean;
   /** By topic: whether a listener of any tenant hears it. Asked whenever a job ends, so the answer is remembered. */
   readonly heard: Map<string, boolean>;
 };
@@ -57,9 +60,10 @@ async function join(tx: Tx, tenant: string, listeners: readonly ListenerRow[]): 
   );
 }
 
-/** Whether any tenant has a listener to the ends of jobs. */
-export function wantsJobFacts(tx: Tx): Promise<boolean> {
-  return wantsAny(tx, ["job.completed", "job.failed", "job.cancelled", "job.skipped"]);
+/** Whether any tenant has a listener to the ends of jobs, or a webhook is told of jobs that succeed. */
+export async function wantsJobFacts(tx: Tx): Promise<boolean> {
+  if (await wantsAny(tx, ["job.completed", "job.failed", "job.cancelled", "job.skipped"])) return true;
+  return tx.keep("listener index", noIndex).index?.successTold === true;
 }
 
 /** Whether any tenant has a live or durable listener to one of these topics. It takes no lock: a listener that begins meanwhile
@@ -78,15 +82,19 @@ function isHeard({ tenants, heard }: Known, topic: string): boolean {
   return found;
 }
 
+function noIndex(): { index: Known | undefined } {
+  return { index: undefined };
+}
+
 async function knownAt(tx: Tx, stamp: string): Promise<Known> {
   // A stamp is never used twice, so what a transaction that was rolled back left here is never taken for valid.
-  const kept = tx.keep("listener index", (): { index: Known | undefined } => ({ index: undefined }));
+  const kept = tx.keep("listener index", noIndex);
   if (kept.index?.stamp === stamp) return kept.index;
   const rows = await tx.all<ListenerRow>(sql`select * from daybook_listener order by seq`);
   const tenants = new Map<string, Own>();
   for (const row of rows) add(tenants, row);
   const forAll = rows.filter((row) => row.tenant_id === newTenants && row.state === "live");
-  kept.index = { stamp, tenants, forAll, heard: new Map() };
+  kept.index = { stamp, tenants, forAll, successTold: await tellsOfSuccess(tx), heard: new Map() };
   return kept.index;
 }
 

@@ -18,7 +18,8 @@ import { checkBackoff, type Backoff } from "../core/retry.ts";
 import { futureMs, type TimeInput } from "../core/time.ts";
 import { currentCause } from "../core/cause.ts";
 import { currentTraceparent, tracing } from "../telemetry/trace.ts";
-import type { JobRow } from "./job.ts";
+import { endedStatuses, type FinishedStatus, type JobRow } from "./job.ts";
+import { checkNotice, type Notice } from "./notice.ts";
 
 /** What a definition says of its jobs, and a template or an enqueue may say otherwise. */
 export type JobSettings = {
@@ -45,6 +46,9 @@ export type JobOptions<Params, Result, Context> = JobSettings & {
   readonly limit?: { readonly key: (params: NoInfer<Params>) => string; readonly concurrency: number };
   /** How many may start per window: `{ max: 10, per: "1m" }`, for the name or for each key. */
   readonly rate?: Rate<NoInfer<Params>>;
+  /** Tells a webhook how a job ended, after its last try: a call that is made in the same commit, whatever ended it. A template may
+   *  say otherwise. */
+  readonly notify?: Notice<FinishedStatus>;
   readonly run: (params: Params, context: Context) => Promise<Result> | Result;
 };
 
@@ -107,7 +111,7 @@ export function checkSettings(given: JobSettings): CheckedSettings {
   return Object.fromEntries(names.map((name) => [name, settings[name](given[name] as never)]));
 }
 
-export const jobOptionNames = ["params", ...settingNames, "concurrency", "limit", "rate", "run"] as const;
+export const jobOptionNames = ["params", ...settingNames, "concurrency", "limit", "rate", "notify", "run"] as const;
 
 export function defineJob<Input, Result>(name: string, options: JobOptions<never, Result, never>): Job<Input, Result> {
   checkName(name, "job name");
@@ -118,6 +122,7 @@ export function defineJob<Input, Result>(name: string, options: JobOptions<never
     throw invalid(`the params of job "${name}" are no schema: give a Standard Schema (zod, valibot, arktype …)`);
   }
   if (options.rate !== undefined) checkRate(options.rate);
+  if (options.notify !== undefined) checkNotice(options.notify, endedStatuses, `job "${name}"`);
   if (options.limit !== undefined) {
     refuseUnknown(options.limit, ["key", "concurrency"], "limit");
     if (typeof options.limit.key !== "function") throw invalid(`the limit of job "${name}" has no key function`);

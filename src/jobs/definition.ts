@@ -10,6 +10,8 @@ import type { Awaitable, Tx } from "../storage/store.ts";
 import { anyOf, greatest } from "../storage/word.ts";
 import { defineJob, type AnyJob } from "./define.ts";
 import type { Engine } from "./engine.ts";
+import { endedStatuses } from "./job.ts";
+import { keptNotice } from "./notice.ts";
 import { invalid } from "../core/error.ts";
 
 type DefinitionRow = ReturnType<typeof toRow>;
@@ -73,9 +75,9 @@ function toDefinition(row: DefinitionRow): AnyJob {
   };
 }
 
-function toRow(definition: AnyJob) {
+function toRow(ports: Pick<Engine, "notices">, definition: AnyJob) {
   const { name, queue, priority, attempts, backoff, timeoutMs, losses, concurrency, options, owner } = definition;
-  const { limit, rate } = options;
+  const { limit, rate, notify } = options;
   return {
     name,
     queue,
@@ -92,6 +94,10 @@ function toRow(definition: AnyJob) {
     // 1 when the rate counts each key apart, which again only the program can make.
     rate_by_key: rate?.key === undefined ? 0 : 1,
     params_schema: schemaText(options.params),
+    notify:
+      notify === undefined
+        ? null
+        : keptNotice(ports, notify, { ends: endedStatuses, what: `job "${name}"`, tenant: null }),
     app: owner?.app ?? null,
     instance: owner?.instance ?? null,
     registration: owner?.registration ?? null,
@@ -153,11 +159,12 @@ export async function writeDefinitions(engine: Engine, definitions: Iterable<Any
   // Jobs that only their room makes are not for users to enqueue. Two processes that start at once lock them in one order.
   const rows = [...definitions]
     .filter(({ builtIn }) => builtIn?.byHand === undefined)
-    .map(toRow)
+    .map((definition) => toRow(engine, definition))
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
   if (rows.length === 0) return;
   await engine.store.write(async (tx) => {
     for (const row of rows) await writeRow(tx, row, engine.session().seq);
+    if (rows.some(({ notify }) => notify !== null)) await engine.notices?.changed(tx);
   });
 }
 

@@ -21,10 +21,11 @@
 // fence: only a caller that knows it may end it. What changes these states is in state.ts, and nowhere else.
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
+import { jobEnds } from "./notice.ts";
 import { anyOf, type Nullable, type RowOf } from "../storage/word.ts";
 
 export const openStatuses = ["waiting", "queued", "running"] as const;
-export const endedStatuses = ["completed", "failed", "cancelled", "skipped"] as const;
+export const endedStatuses = jobEnds;
 export type FinishedStatus = (typeof endedStatuses)[number];
 export type JobStatus = (typeof openStatuses)[number] | FinishedStatus;
 export type WaitsFor = "time" | "key" | "host" | "group" | "reservation" | "order" | "alone" | "release";

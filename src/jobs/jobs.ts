@@ -11,7 +11,7 @@ import type { Engine } from "./engine.ts";
 import { enqueue, enqueueAll, isFree, type Enqueued, type EnqueueTogether } from "./enqueue.ts";
 import { explainJob } from "./explain/explain.ts";
 import type { Ports } from "./kind.ts";
-import { findJob, listJobs, readChain, type JobFilter } from "./explain/list.ts";
+import { listJobs, readChain, readJob, type JobFilter } from "./explain/list.ts";
 import { editJob, prepareParams, moveJob, prioritiseJob, type MoveTo } from "./line/edit.ts";
 import { findJobRow } from "./job.ts";
 import { placeOf, pauseName, resumeName } from "./queues.ts";
@@ -147,7 +147,7 @@ export function jobReads(engine: Engine, tenant: string, seenBy: string | null =
   };
   return {
     ...awaiting,
-    get: (id: string) => findJob(store, tenant, id),
+    get: (id: string) => readJob(store, tenant, id),
     list: (filter: JobFilter = {}) => listJobs(store, tenant, filter),
     /** The chain of retries that a job belongs to, the first one first. */
     chain: (id: string) => readChain(store, tenant, id),

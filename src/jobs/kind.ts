@@ -4,6 +4,7 @@
 import { defineFact } from "../core/fact.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 import type { JobRow, JobStatus } from "./job.ts";
+import type { Notices } from "./notice.ts";
 import type { RunStatus } from "../telemetry/run.ts";
 
 export type JobKind = {
@@ -75,6 +76,10 @@ export type Ports = {
   readonly kinds: { readonly [kind: string]: JobKind };
   /** Left out where there are no listeners. */
   readonly announce?: Announce;
+  /** Left out where no calls are made. */
+  readonly notices?: Notices;
+  /** A job has failed, and that is on disk. Told in this process only. */
+  jobFailed?(job: JobEnded): void;
   /** Runs have ended, and are on disk. Told once for a batch, in this process only. */
   runsEnded?(): void;
 };
@@ -116,14 +121,5 @@ export async function lockForKinds(tx: Tx, { kinds }: Ports, rows: readonly JobR
   for (const [name, kind] of Object.entries(kinds)) {
     const seqs = rows.flatMap((row) => (row.kind === name ? (row.kind_seq ?? []) : []));
     if (seqs.length > 0) await kind.lock(tx, [...new Set(seqs)]);
-  }
-}
-
-/** Tells the rooms that made them, and with `announced` the listeners. */
-export async function tellAllEnded(tx: Tx, ports: Ports, all: readonly Ended[], announced = true): Promise<void> {
-  for (const [kind, ended] of Map.groupBy(all, ({ job }) => kindOf(ports, job))) await kind.ended(tx, ended);
-  for (const { job, outcome } of all) {
-    if (announced) await ports.announce?.jobEnded(tx, outcome, job);
-    if (jobSettled.heard) tx.afterCommit(() => jobSettled.state(outcome));
   }
 }

@@ -28,6 +28,8 @@ const aroundTables: readonly Sql[] = [
     rate_by_key ${integer} not null check (rate_by_key in (0, 1)),
     -- JSON Schema of what it takes, where its library offers one.
     params_schema text,
+    -- Which webhook hears of which ends; its secrets are sealed.
+    notify text,
     app text,
     instance ${integer},
     registration text,
@@ -49,6 +51,7 @@ const aroundTables: readonly Sql[] = [
     backoff text,
     timeout_ms ${integer} check (timeout_ms > 0),
     losses ${integer} check (losses >= 0),
+    notify text,
     created_at ${integer} not null,
     updated_at ${integer} not null,
     archived_at ${integer},
@@ -66,6 +69,7 @@ const aroundTables: readonly Sql[] = [
     on_failure text not null check (on_failure in ('stop', 'continue', 'skip')),
     status text not null default 'open' check (status in ('open', 'completed', 'failed', 'partial', 'cancelled')),
     slots ${integer} not null check (slots >= 0),
+    notify text,
     created_at ${integer} not null,
     cancel_requested_at ${integer},
     stopped_at ${integer},

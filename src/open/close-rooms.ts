@@ -52,7 +52,7 @@ async function endAll(rooms: Rooms): Promise<void> {
     .catch(() => undefined);
 }
 
-async function leave({ attachment, store, jobs, calls, rollUp, worker }: Rooms): Promise<void> {
+async function leave({ attachment, store, jobs, calls, rollUp, worker, log }: Rooms): Promise<void> {
   await leaveBrokers(calls);
   await calls.agents.close();
   // A process that only looks at a book leaves it as it is.
@@ -61,6 +61,7 @@ async function leave({ attachment, store, jobs, calls, rollUp, worker }: Rooms):
     // Queues that this process holds go on without waiting until another finds out that it has ended.
     await attachment?.detach((tx, { seq }) => freeReservationsOf(tx, jobs, seq));
   } finally {
+    log.close();
     // A book that can no longer be written is closed all the same; others will find its session silent.
     await store.close();
   }

@@ -3,6 +3,7 @@ import { announceTo, announceCalls, recordHooks, tellSessionLost } from "./annou
 import { callJobs } from "../calls/attempt/settled.ts";
 import { callKind } from "../calls/call.ts";
 import { callJob } from "../calls/attempt/send.ts";
+import { noticesOf } from "../calls/webhook.ts";
 import { type CallOptions, createCallsRoom } from "../calls/room.ts";
 import { collectApps, openApps } from "../apps/apps.ts";
 import { moveInstances } from "../apps/instance.ts";
@@ -28,12 +29,16 @@ import type { Ports } from "../jobs/kind.ts";
 import { catchUps } from "../events/catch-up.ts";
 import { catchUpKind, deliveryKind } from "../events/event.ts";
 import { deliveries } from "../events/delivery.ts";
+import { stampListeners } from "../events/listener.ts";
 import { openLive } from "../events/live/live.ts";
 import { registerListeners } from "../events/register.ts";
 import { checkRetention, saveRetention, type Retention } from "./retention.ts";
+import { checkLog, openLog, type LogTo } from "./log.ts";
 import { roomsIn, type Rooms } from "./rooms.ts";
 import { scheduleKind } from "../schedules/schedule.ts";
 import { fires } from "../schedules/fire.ts";
+import { writeBookZone } from "../schedules/book-zone.ts";
+import { zoneOf } from "../schedules/timing/zone.ts";
 import { createScheduleWriter } from "../schedules/write-definitions.ts";
 import { attach, unattached } from "../telemetry/attach.ts";
 import { openRollUp } from "../telemetry/rollup/roll-up.ts";
@@ -61,15 +66,22 @@ export type OpenOptions = Partial<Omit<StoreOptions, "ids">> & {
   /** The folder for what is kept beside the book, such as the output of programs; default `<path>-files` for a file, and
    *  `.daybook/files` in the working folder for other books. It is made when it is needed. */
   readonly files?: string;
+  /** The zone of schedules that name none, and whose app names none: an IANA name such as "Europe/Madrid". The book keeps it, for other
+   *  programs and the command line. Default: what the book has, or else UTC. */
+  readonly zone?: string;
   /** How calls are kept and sent: the key that seals them, what they may reach, how many at once. */
   readonly calls?: CallOptions;
+  /** Where this process says what failed while it works: a logger such as pino or `console`, a function, or false for nowhere.
+   *  Without it `book.work()` says it on stderr, and other workers say nothing. */
+  readonly log?: LogTo;
   /** Any JSON, kept with the session: a version, a role, a deployment. */
   readonly metadata?: Record<string, unknown>;
 };
 
 const known: readonly (keyof OpenOptions)[] = [
   ...(["tenant", "durability", "schema", "connections", "migrate", "attach", "use", "worker", "metadata"] as const),
-  ...(["views", "files", "calls", "retention", "clock", "random", "waitClock", "fault", "readOnly"] as const),
+  ...(["views", "files", "calls", "zone", "retention", "log", "clock", "random", "waitClock", "fault"] as const),
+  "readOnly",
 ];
 
 /** Opens a book: a file, `:memory:`, or `postgres://…`. A missing file is made; its folder is not.
@@ -89,15 +101,19 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
   if (options.views !== undefined && typeof options.views !== "boolean") {
     throw invalid(`views ${JSON.stringify(options.views)} is not true or false`);
   }
+  const zone = options.zone === undefined ? undefined : zoneOf(options.zone).name;
   const retention = options.retention === undefined ? undefined : checkRetention(options.retention, "retention");
   const use = checkUse(options.use ?? []);
   const { definitions, schedules, listeners, live: liveListeners, events, recordTypes } = collect(use);
   const programs = collectApps(use);
   const files = filesFolder(url, options.files);
+  checkLog(options.log);
   await prepareTracing();
   const store = await openStore(url, migrations, options);
+  const log = openLog(options.log);
   try {
     if (options.views === true) await createViews(store, views);
+    if (zone !== undefined) await writeBookZone(store, zone);
     if (retention !== undefined) await saveRetention(store, retention);
     const calls = createCallsRoom(options.calls, store.clock, announceCalls);
     const call = callJob(calls);
@@ -110,7 +126,9 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
       [deliveryKind]: deliveries(),
       [catchUpKind]: catchUps,
     };
-    const ports: Ports = { kinds, announce: announceTo(events), runsEnded: rollUp.soon };
+    const notices = noticesOf(calls, stampListeners);
+    const announce = announceTo(events);
+    const ports: Ports = { kinds, announce, notices, jobFailed: log.failed, runsEnded: rollUp.soon };
     const attachment =
       options.attach === false
         ? undefined
@@ -169,6 +187,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
       worker,
       enqueue: enqueueTogether(store),
       workers: new Set<Worker>(),
+      log,
       // A process that only looks at a book leaves it as it is.
       stopMending: attachment === undefined ? () => undefined : mendBySelf(store, session),
     };
@@ -179,16 +198,17 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
     attachment?.watch.look().catch(() => undefined);
     return createBook(rooms, tenant, { whole: true });
   } catch (error) {
+    log.close();
     await store.close();
     throw error;
   }
 }
 
 function onlyLooking(options: OpenOptions): OpenOptions {
-  if (options.views === true || options.migrate === true || options.retention !== undefined) {
-    throw invalid(
-      "a book that is opened with readOnly is neither migrated nor given views or retention: leave that out",
-    );
+  const { views: given, migrate, zone, retention } = options;
+  if (given === true || migrate === true || zone !== undefined || retention !== undefined) {
+    const what = "neither migrated nor given views, a zone or retention";
+    throw invalid(`a book that is opened with readOnly is ${what}: leave that out`);
   }
   return { ...options, attach: false, worker: false };
 }

@@ -8,6 +8,7 @@ import type { Live } from "../events/live/live.ts";
 import type { Engine } from "../jobs/engine.ts";
 import type { EnqueueTogether } from "../jobs/enqueue.ts";
 import type { RecordRoom } from "../records/room.ts";
+import type { Log } from "./log.ts";
 import type { Worker, WorkerOptions } from "../jobs/worker/start-worker.ts";
 import type { ScheduleWriter } from "../schedules/write-definitions.ts";
 import type { Ticker } from "../schedules/ticker.ts";
@@ -35,6 +36,7 @@ export type Rooms = {
   /** False: names that this book does not know may be enqueued, and nothing runs here. */
   readonly worker: WorkerOptions | false;
   readonly workers: Set<Worker>;
+  readonly log: Log;
   /** Ends looking for a clock that is right again. */
   readonly stopMending: () => void;
   /** Fires schedules, once a worker was started here. */

@@ -3,13 +3,13 @@
 import { checkCount } from "../core/count.ts";
 import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
-import { checkLimit, notACursor, readCursor, writeCursor, type Page } from "../core/page.ts";
+import { checkLimit, notACursor, readCursor, writeCursor, type Page, type PageOptions } from "../core/page.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { makeEach } from "../storage/make-each.ts";
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Some } from "../storage/store.ts";
 import { asText } from "../storage/word.ts";
-import { checkCommit, momentOf, readHead, type AsOf } from "./commit.ts";
+import { checkCommit, momentOf, readCommit, readHead, type AsOf } from "./commit.ts";
 import { checkDefinition, type AnyRecordType, type RelationKey } from "./define/definition.ts";
 import { keyOfRow, parseDocument, type KeyRow } from "./entry.ts";
 import type { RecordReader } from "./record-reader.ts";
@@ -105,7 +105,8 @@ async function readChangesPage(
   from: number,
   to: number,
   only: Sql,
-  after: ChangeRow | undefined,
+  after: Pick<ChangeRow, "commit" | "position"> | undefined,
+  most: Sql = sql``,
 ): Promise<Some<ChangeRow>> {
   const beyond =
     after === undefined ? sql`` : sql`and (change.commit_id, change.position) > (${after.commit}, ${after.position})`;
@@ -128,7 +129,36 @@ async function readChangesPage(
       and before.from_commit = (select max(from_commit) from daybook_record_version as older where older.tenant_id = change.tenant_id
         and older.type_seq = change.type_seq and older.key = change.key and older.from_commit < change.commit_id)
     where change.tenant_id = ${reader.tenant} and change.commit_id > ${from} and change.commit_id <= ${to} ${only} ${beyond}
-    order by change.commit_id, change.position`);
+    order by change.commit_id, change.position ${most}`);
+}
+
+export type CommitChangesOptions = PageOptions & {
+  /** Only changes of this type. */
+  readonly type?: AnyRecordType;
+};
+
+/** What one commit changed, in the order in which it was written. */
+export async function readCommitChanges<Value>(
+  reader: RecordReader,
+  commit: number,
+  options: CommitChangesOptions,
+): Promise<Page<ChangeRecord<Value>>> {
+  refuseUnknown(options, ["type", "limit", "after"], "the changes of a commit");
+  const limit = checkLimit(options.limit);
+  await readCommit(reader, commit);
+  const after = options.after === undefined ? undefined : { commit, position: readPosition(options.after) };
+  const only = ofType(options.type);
+  const { rows, more } = await readChangesPage(reader, commit - 1, commit, only, after, sql`limit ${limit + 1}`);
+  const read = rows.slice(0, limit);
+  const items = await makeEach(read, (row) => toChange<Value>(row), reader.turn);
+  const last = read.at(-1);
+  return { items, next: (more || rows.length > limit) && last !== undefined ? writeCursor([last.position]) : null };
+}
+
+function readPosition(cursor: string): number {
+  const [position] = readCursor(cursor);
+  if (typeof position === "number" && Number.isSafeInteger(position) && position >= 0) return position;
+  throw notACursor(cursor);
 }
 
 function toChange<Value>(row: ChangeRow): ChangeRecord<Value> {

@@ -1,6 +1,6 @@
 // What must hold of records; doctor checks it. The numbers are those of docs/promises.md.
 import type { Check } from "../storage/checks.ts";
-import { rawSql, sql } from "../storage/sql.ts";
+import { rawSql, sql, type Sql } from "../storage/sql.ts";
 
 const advice =
   "report it: a commit and its versions are written in one transaction. Restore a backup if rows were changed by hand";
@@ -11,6 +11,14 @@ const versions = sql`(select tenant_id, type_seq, key, from_commit, schema_versi
 /** For people: the tenant, the type and the key. */
 const named = rawSql("versions.tenant_id || ' ' || versions.type_seq || ' ' || versions.key");
 
+const change = rawSql(
+  "change.tenant_id || ' commit ' || change.commit_id || ': ' || change.type_seq || ' ' || change.key",
+);
+
+const madeBy = (version: string): Sql =>
+  rawSql(`${version}.tenant_id = change.tenant_id and ${version}.type_seq = change.type_seq and ${version}.key = change.key
+    and ${version}.from_commit = change.commit_id and ${version}.revision = change.revision`);
+
 const checks: readonly Omit<Check, "advice">[] = [
   {
     promise: "R1",
@@ -20,6 +28,28 @@ const checks: readonly Omit<Check, "advice">[] = [
         and change.commit_id = versions.from_commit and change.type_seq = versions.type_seq and change.key = versions.key)
       union all select tenant_id || ' commit ' || id from daybook_record_commit as made where changes <> (select count(*)
         from daybook_record_change as change where change.tenant_id = made.tenant_id and change.commit_id = made.id)`,
+  },
+  {
+    promise: "R1",
+    name: "every change agrees with the versions that it made and ended",
+    find: () => sql`select ${change} || ' ' || kind as finding from daybook_record_change as change
+        where kind in ('created', 'updated') and not exists (select 1 from daybook_record as made where ${madeBy("made")})
+          and not exists (select 1 from daybook_record_version as made where ${madeBy("made")})
+      union all select ${change} || ' ' || kind from daybook_record_change as change
+        where kind in ('updated', 'deleted') and not exists (select 1 from daybook_record_version as past where past.tenant_id = change.tenant_id
+          and past.type_seq = change.type_seq and past.key = change.key and past.to_commit = change.commit_id
+          and past.ended = case change.kind when 'deleted' then 'deleted' else 'replaced' end and past.revision = change.revision - case change.kind when 'deleted' then 0 else 1 end)
+      union all select ${change} || ' created' from daybook_record_change as change
+        where kind = 'created' and exists (select 1 from daybook_record_version as past where past.tenant_id = change.tenant_id
+          and past.type_seq = change.type_seq and past.key = change.key and past.to_commit = change.commit_id)`,
+  },
+  {
+    promise: "R1",
+    name: "every commit knows the types that it changed",
+    find: () => sql`select tenant_id || ' commit ' || commit_id || ' type ' || type_seq as finding from (
+        select tenant_id, commit_id, type_seq, 1 as known from daybook_record_commit_type
+        union all select distinct tenant_id, commit_id, type_seq, 2 from daybook_record_change) as told
+      group by tenant_id, commit_id, type_seq having sum(known) <> 3`,
   },
   {
     promise: "R2",

@@ -36,7 +36,8 @@ export type KeyRow = {
   readonly instance: string | null;
 };
 
-export type EntryRow = KeyRow & Pick<Entry, "revision" | "commit" | "schemaVersion"> & { readonly body: string };
+type VersionRow = KeyRow & Pick<Entry, "revision" | "commit" | "schemaVersion">;
+export type EntryRow = VersionRow & { readonly body: string };
 
 /** Selects an `EntryRow` from a table of records under this alias. */
 export function entryColumns(alias: string): Sql {
@@ -47,9 +48,12 @@ export function entryColumns(alias: string): Sql {
 }
 
 export function toEntry<Type extends AnyRecordType>(type: string, row: EntryRow): EntryOf<Type> {
-  const { body, revision, commit, schemaVersion } = row;
-  const entry: Entry = { type, key: keyOfRow(row), value: JSON.parse(body), revision, commit, schemaVersion };
-  return entry as EntryOf<Type>;
+  return entryOf(type, row, JSON.parse(row.body)) as EntryOf<Type>;
+}
+
+export function entryOf(type: string, row: VersionRow, value: unknown): Entry {
+  const { revision, commit, schemaVersion } = row;
+  return { type, key: keyOfRow(row), value, revision, commit, schemaVersion };
 }
 
 export function keyOfRow({ key, from, to, instance }: KeyRow): string | RelationKey {

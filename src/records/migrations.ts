@@ -2,7 +2,7 @@
 import type { Migration } from "../storage/migrate.ts";
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { View } from "../storage/view.ts";
-import { asText, clustered, integer, json, plainText, sequence, strict } from "../storage/word.ts";
+import { asText, clustered, followingColumns, integer, json, plainText, sequence, strict } from "../storage/word.ts";
 
 // The same columns in both tables.
 const what = sql`
@@ -77,6 +77,15 @@ export const recordMigrations: readonly Migration[] = [
         primary key (tenant_id, id)
       )${clustered}`,
       sql`create index commits_by_time on daybook_record_commit (tenant_id, clock_from, committed_at, id)`,
+      sql`create index commits_by_actor on daybook_record_commit (tenant_id, actor, id) where actor is not null`,
+      // A row for each type that a commit changed. An index on the changes would cost as many rows as there are changes.
+      sql`create table daybook_record_commit_type (
+        tenant_id text not null,
+        type_seq ${integer} not null references daybook_record_type (seq),
+        commit_id ${integer} not null,
+        primary key (tenant_id, type_seq, commit_id),
+        foreign key (tenant_id, commit_id) references daybook_record_commit (tenant_id, id)
+      )${clustered}`,
       // By type first, because a type has one tenant and SQLite counts fastest where one number bounds the scan.
       sql`create table daybook_record (seq ${sequence}, ${what}, ${document},
         unique (type_seq, tenant_id, key), ${endsTogether})${strict}`,
@@ -88,6 +97,8 @@ export const recordMigrations: readonly Migration[] = [
         ${document},
         unique (tenant_id, type_seq, key, from_commit),
         check (to_commit > from_commit), ${endsTogether})${strict}`,
+      sql`${followingColumns("daybook_record", "tenant_id, type_seq, from_type_seq, to_type_seq")}`,
+      sql`${followingColumns("daybook_record_version", "tenant_id, type_seq, from_type_seq, to_type_seq")}`,
       // A scan of the past reads only the versions that were closed since.
       sql`create index versions_closed on daybook_record_version (tenant_id, type_seq, to_commit)`,
       sql`create index versions_from on daybook_record_version (tenant_id, from_type_seq, from_key, to_commit) where from_key is not null`,

@@ -6,7 +6,7 @@ import type { Dialect, Sql } from "../storage/sql.ts";
 import type { Awaitable, Reader, Some, Store, Tx } from "../storage/store.ts";
 import type { AnyRecordType } from "./define/definition.ts";
 import { findType, type TypeRow } from "./define/record-type.ts";
-import { isBuilt } from "./indexes/build-indexes.ts";
+import { builtDefinition } from "./indexes/build-indexes.ts";
 import { recordUnitOf, type Change } from "./write/record-unit.ts";
 
 export type RecordReader = {
@@ -24,13 +24,13 @@ export type RecordReader = {
   /** The changes that the transaction has not written yet. */
   pending(): readonly Change[];
   typeOf(name: string): Promise<TypeRow | undefined>;
-  /** Whether the indexes that the definition declares are there. */
-  isBuilt(type: AnyRecordType): boolean;
+  /** The definition of this name whose indexes are there. */
+  built(name: string): AnyRecordType | undefined;
 };
 
 /** A reader that reads in these ways; `tx` when they are those of a transaction, which sees its own changes. */
 function readerOf(
-  ways: Omit<RecordReader, "turn" | "pending" | "typeOf" | "isBuilt">,
+  ways: Omit<RecordReader, "turn" | "pending" | "typeOf" | "built">,
   keep: Keep,
   tx?: Tx,
 ): RecordReader {
@@ -40,7 +40,7 @@ function readerOf(
     turn: tx === undefined ? systemClock.nextTurn : async () => undefined,
     pending: () => (tx === undefined ? [] : [...(recordUnitOf(tx)?.changes.values() ?? [])]),
     typeOf: (name) => findType(types, ways.tenant, name),
-    isBuilt: (type) => isBuilt(keep, type),
+    built: (name) => builtDefinition(keep, name),
   };
 }
 

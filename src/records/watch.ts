@@ -107,11 +107,11 @@ function valueAt({ key }: ChangeRecord, value: unknown, { side, path }: Place): 
   return keys[side];
 }
 
-function checkWatchable({ asOf, orders, after, limit, offset, search }: Question, where: Condition): void {
-  if (orders.length > 0 || [asOf, after, limit, offset, search].some((given) => given !== undefined)) {
-    throw invalid("a watch is about what happens: leave out asOf, orderBy, limit, offset, after and search");
+function checkWatchable({ asOf, orders, after, limit, offset, search, with: along }: Question, where: Condition): void {
+  if (orders.length > 0 || [asOf, after, limit, offset, search, along].some((given) => given !== undefined)) {
+    throw invalid("a watch is about what happens: leave out asOf, orderBy, limit, offset, after, search and with");
   }
-  if (leavesOf(where).some(({ at }) => at.side === "from" || at.side === "to")) {
-    throw invalid("a watch looks at changed records alone, not at their endpoints: watch those, too");
+  if (leavesOf(where).some(({ at, op }) => at.side === "from" || at.side === "to" || op === "related")) {
+    throw invalid("a watch looks at changed records alone, not at what they are connected with: watch that, too");
   }
 }

@@ -35,7 +35,7 @@ export type Plan = {
 /** How late a slot may be and still count as on time. */
 export const onTimeMs = 60_000;
 const tooMany = `missed, and only the newest ${limits.caughtUpSlotsMax} are caught up`;
-const dayMs = 86_400_000;
+export const dayMs = 86_400_000;
 
 export function decide(row: ScheduleRow, timing: Timing, now: number): Plan {
   const offset = offsetOf(row);
@@ -67,7 +67,7 @@ export function decide(row: ScheduleRow, timing: Timing, now: number): Plan {
       // The next look decides the rest: later slots must not be enqueued before earlier ones.
       if (caught.length > kept.length) return plan(kept.at(-1)?.at ?? row.cursor_at);
     } else {
-      const most = row.max_lateness_ms ?? Math.min(periodAfter(timing, missed.last), dayMs);
+      const most = row.max_lateness_ms ?? Math.min(periodAfter(timing, missed.last.at), dayMs);
       const makeUp = row.missed === "latest" && current.length === 0 && late <= most;
       const note = makeUp ? "a later one was made up for" : whyMissed(row.missed, current.length > 0);
       const last = makeUp ? missed.last.at - 1 : onTimeFrom;
@@ -126,7 +126,8 @@ export function slotsAfter(timing: Timing, after: number, until: number, most: n
   return slots;
 }
 
-function periodAfter(timing: Timing, slot: Slot): number {
-  const next = timing.next(slot.at);
-  return next === null ? dayMs : next.at - slot.at;
+/** How long after a slot the next one is; a day when there is none. */
+export function periodAfter(timing: Timing, at: number): number {
+  const next = timing.next(at);
+  return next === null ? dayMs : next.at - at;
 }

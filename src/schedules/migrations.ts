@@ -57,6 +57,12 @@ export const scheduleMigrations: readonly Migration[] = [
       sql`create index schedules_due on daybook_schedule (next_at) where next_at is not null`,
       sql`create index schedules_held on daybook_schedule (seq) where held = 1`,
       // One row per slot; a span of slots that were all missed is one row with a count.
+      // One row, once a program gave the book a zone: that of the schedules that name none.
+      sql`create table daybook_schedule_zone (
+        one ${integer} primary key check (one = 1),
+        zone text not null,
+        changed_at ${integer} not null
+      )${strict}`,
       sql`create table daybook_decision (
         seq ${sequence},
         tenant_id text not null,

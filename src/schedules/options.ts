@@ -48,8 +48,9 @@ const policyKeys = ["missed", "maxLateness", "overlap", "jitter", "maxFires", "p
 const targetKeys = ["job", "template", "params", "queue", "priority", "tags", "event", "payload"];
 const known = [...timingKeys, "anchor", ...timingOptionKeys, ...policyKeys, ...targetKeys];
 
-export async function checkSchedule(name: string, options: ScheduleOptions, around: Around): Promise<CheckedSchedule> {
+export async function checkSchedule(name: string, given: ScheduleOptions, around: Around): Promise<CheckedSchedule> {
   checkName(name, "schedule name");
+  const options = given.zone === undefined ? withZone(given, await around.zone()) : given;
   const { timing, jitter_ms } = checkWhen(name, options);
   const inMs = "in" in options && options.in !== undefined ? durationMs(options.in, "in") : null;
   const {
@@ -71,6 +72,11 @@ export async function checkSchedule(name: string, options: ScheduleOptions, arou
     max_fires: maxFires === undefined ? null : checkCount(maxFires, "maxFires", 1),
     pause_after: pauseAfterFailures === undefined ? null : checkCount(pauseAfterFailures, "pauseAfterFailures", 1),
   };
+}
+
+/** The same options with that zone. What is no object of options is refused by what checks it next. */
+export function withZone<Options extends object>(options: Options, zone: string): Options {
+  return isPlain(options) ? { ...options, zone } : options;
 }
 
 type When = { readonly timing: Timing; readonly jitter_ms: number };

@@ -8,8 +8,9 @@ import type { ReadRows } from "../jobs/definition.ts";
 import type { Engine } from "../jobs/engine.ts";
 import type { Within } from "../jobs/jobs.ts";
 import type { Ports } from "../jobs/kind.ts";
+import { readBookZone } from "./book-zone.ts";
 import { backfillSchedule, triggerSchedule, type Backfilled, type Triggered } from "./fire-by-hand.ts";
-import { keepTarget, mergeOptions, checkSchedule, checkWhen, countedFrom, refuseOthers } from "./options.ts";
+import { keepTarget, mergeOptions, checkSchedule, checkWhen, countedFrom, refuseOthers, withZone } from "./options.ts";
 import type { ScheduleChanges, Policies, ScheduleOptions } from "./options.ts";
 import { listDecisions, listSchedules, readOne, toSchedule, whySchedule } from "./read-schedule.ts";
 import type { DecisionPage, ScheduleFilter, SchedulePage, ScheduleRecord, Why } from "./read-schedule.ts";
@@ -157,7 +158,8 @@ async function preview(
     return previewFires(edited.timing, { ...row, ...edited }, { after, count, zone });
   }
   // The target need not exist yet.
-  const checked = checkWhen("preview", what, store.clock.now());
+  const zoned = what.zone === undefined ? withZone(what, await readBookZone((of) => store.read(of))) : what;
+  const checked = checkWhen("preview", zoned, store.clock.now());
   return previewFires(checked.timing, { id: "preview", ...checked }, { after, count, zone });
 }
 

@@ -12,6 +12,7 @@ import { findDefinition, neverHostedWarning, knownJob, type ReadRows } from "../
 import type { Engine } from "../jobs/engine.ts";
 import type { Announce, ToSay } from "../jobs/kind.ts";
 import { mergeParams, readTemplate, definedOnly } from "../jobs/template/template.ts";
+import { readBookZone } from "./book-zone.ts";
 import type { ScheduleRow } from "./schedule.ts";
 
 export type TargetOptions<Input = unknown> = Pick<EnqueueOptions, "queue" | "priority" | "tags"> &
@@ -68,6 +69,8 @@ export type Around = {
   readonly lookUp: (name: string) => Awaitable<AnyJob | undefined>;
   readonly readTemplate: ReadTemplate;
   readonly prepareEvent: Announce["prepareEvent"] | undefined;
+  /** The zone of a schedule that names none. */
+  readonly zone: () => Awaitable<string>;
 };
 
 export function aroundOf(
@@ -79,6 +82,7 @@ export function aroundOf(
     lookUp: (name) => knownJob(engine, name, read),
     readTemplate,
     prepareEvent: engine.announce?.prepareEvent,
+    zone: () => readBookZone(read ?? ((statement) => engine.store.read(statement))),
   };
 }
 

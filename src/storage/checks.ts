@@ -44,7 +44,8 @@ export const storageChecks: readonly Check[] = [
     name: "no foreign key points at nothing",
     find: (dialect) =>
       dialect === "sqlite"
-        ? sql`select "table" || ' row ' || rowid || ' -> ' || parent as finding from pragma_foreign_key_check()`
+        ? // A row of a clustered table has no number.
+          sql`select "table" || coalesce(' row ' || rowid, '') || ' -> ' || parent as finding from pragma_foreign_key_check()`
         : nothing,
     advice: "restore the newest backup, and report it: daybook should have made this impossible",
   },

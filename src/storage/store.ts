@@ -70,6 +70,13 @@ export type Stamp = { due(): boolean; run(tx: Tx): Awaitable<void> };
 
 export const neverDue: Stamp = { due: () => false, run: () => undefined };
 
+/** A client of `pg`, as `new Client()` or `pool.connect()` gives it, on which a transaction was begun. */
+export type JoinedClient = {
+  query(config: { text: string; values?: unknown[] }): Promise<{ rows: unknown[]; rowCount: number | null }>;
+  /** Newer drivers know it: "I" outside of any transaction. */
+  getTransactionStatus?(): string | null;
+};
+
 export type Store = {
   readonly dialect: Dialect;
   /** Where the book is, without a password. */
@@ -89,6 +96,8 @@ export type Store = {
   readonly keep: Keep;
   /** Runs `unit` in a transaction and resolves once it is on disk. It may run more than once. */
   write<T>(unit: (tx: Tx) => Awaitable<T>, options?: WriteOptions): Promise<T>;
+  /** PostgreSQL only: runs `unit` in a transaction that its caller began on a connection of `pg`, and commits. */
+  join?<T>(client: JoinedClient, unit: (tx: Tx) => Awaitable<T>, tenant: string): Promise<T>;
   /** Resolves once the units that have begun by now have ended. */
   begunEnded(): Promise<unknown>;
   /** A point read: few rows by an index, on this thread. */

@@ -5,6 +5,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { afterEither, systemClock, type Clock, type Timer } from "../core/clock.ts";
 import { calledAt, calledFrom, invalid, showPlace, warnOf, type DaybookError, type Place } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
+import { quote } from "../core/quote.ts";
 import { usedAfterEnd, type Awaitable, type Store, type Tx } from "./store.ts";
 import { readAs } from "./reading.ts";
 
@@ -18,7 +19,10 @@ export type Unit = {
 
 const running = new AsyncLocalStorage<UnitState>();
 
-type UnitState = { readonly of: object; ended: boolean };
+type UnitState = { readonly of: object; readonly verb: string; ended: boolean };
+
+/** How a unit's transaction came about. One that was joined is the user's own, so it may wait for whatever it likes. */
+export type Origin = { readonly joined: boolean };
 
 /** Throws when called from inside a user's unit of the same store: `book` there would wait for the very transaction it
  *  is part of, or read past it. */
@@ -29,7 +33,7 @@ export function refuseInsideUnit(
 ): void {
   const unit = running.getStore();
   if (unit?.of === store && !unit.ended) {
-    throw invalid(`${verb} was called inside book.write: ${instead}`);
+    throw invalid(`${verb} was called inside ${unit.verb}: ${instead}`);
   }
 }
 
@@ -40,9 +44,13 @@ export function refuseVerb(verb: string, store: Pick<Store, "refuse">, instead?:
 }
 
 /** Runs `body` as a user's unit. Rejects when it breaks a rule; the caller then undoes what it wrote. */
-export async function runUnit<T>(store: { clock: Clock }, body: (unit: Unit) => Awaitable<T>): Promise<T> {
+export async function runUnit<T>(
+  store: { clock: Clock },
+  body: (unit: Unit) => Awaitable<T>,
+  { joined }: Origin = { joined: false },
+): Promise<T> {
   const { clock } = store;
-  const state: UnitState = { of: store, ended: false };
+  const state: UnitState = { of: store, verb: joined ? "book.join" : "book.write", ended: false };
   // Those that the user's function does not await yet, and those that have not ended.
   const pending = new Set<Begun>();
   let inside = 0; // operations under way: time spent in them is the database's, not foreign
@@ -84,7 +92,7 @@ export async function runUnit<T>(store: { clock: Clock }, body: (unit: Unit) => 
       if (spent >= limits.foreignAwaitMsMax) reject(awaitedForeign(spent));
       else timer = afterEither(clock, Math.max(1, limits.foreignAwaitMsMax - spent), look, { keepAlive: true });
     };
-    timer = afterEither(clock, limits.foreignAwaitMsMax, look, { keepAlive: true });
+    if (!joined) timer = afterEither(clock, limits.foreignAwaitMsMax, look, { keepAlive: true });
   });
   try {
     const result = await Promise.race([running.run(state, async () => body(unit)), overdue]);
@@ -160,9 +168,21 @@ export function outsideUnits<Verbs extends object>({ store, tenant }: Of, what: 
     return (...args) =>
       namingCaller(() => {
         refuseVerb(verb, store);
+        refuseAlien(verb, args);
         return readAs({ tenant, verb, msMax }, () => call(...args));
       });
   });
+}
+
+/** Refuses what no verb takes, before a message is made of it, which fails for a symbol, or a back end reads it, which differ about
+ *  bytes. What else is wrong the verb itself says best. */
+export function refuseAlien(verb: string, given: readonly unknown[]): void {
+  for (const [index, each] of given.entries()) {
+    const isAlien = typeof each === "symbol" || typeof each === "bigint" || ArrayBuffer.isView(each);
+    if (!isAlien) continue;
+    const what = ArrayBuffer.isView(each) ? "bytes" : quote(each);
+    throw invalid(`argument ${index + 1} of ${verb} is ${what}, which no verb takes: give text, or an object`);
+  }
 }
 
 /** Runs a verb. When it fails with an error of ours, the error names the caller that awaits the verb. */

@@ -2,6 +2,7 @@
 // error that is recorded when an uncaught exception ends the process. On the system clock a thread beats when the event loop does
 // not; on any other clock (tests, the simulation) a timer of that clock does, because a thread does not share their time.
 import { systemClock, type Timer } from "../core/clock.ts";
+import { currentCause } from "../core/cause.ts";
 import { describeError, type ErrorDescription } from "../core/error.ts";
 import { defineFact } from "../core/fact.ts";
 import { limits } from "../core/limits.ts";
@@ -11,6 +12,7 @@ import { startThread } from "../storage/thread.ts";
 import { forShare, skipLocked } from "../storage/word.ts";
 import type { HeartbeatData, HeartbeatMessage } from "./heartbeat-thread.ts";
 import { thisProcess } from "./process-identity.ts";
+import { unwritten, type RunBatch } from "./run-batch.ts";
 import { beatStatement, startSession, stopSession } from "./session.ts";
 import type { OnSilent, SessionKey } from "./session.ts";
 import { watchSessions, type Watch } from "./watch.ts";
@@ -83,8 +85,10 @@ export async function attach(store: Store, options: AttachOptions): Promise<Atta
   }
 
   const stopListening = onUncaughtError((error) => {
+    const described = describeError(error);
+    const left = [...unwritten(store)].flatMap((tell) => tell(described));
     store.abandon();
-    heartbeat.fail(describeError(error));
+    heartbeat.fail(described, left);
   });
 
   return {
@@ -144,6 +148,8 @@ function onException(error: unknown): void {
     uncaught.handled ??= { error };
     return;
   }
+  // Code of a run that takes its own mistakes upon itself: without another listener Node would end the process.
+  if (currentCause()?.stray?.(error) === true) return void process.once("uncaughtException", () => undefined);
   recordAll(error);
 }
 
@@ -164,8 +170,8 @@ function recordAll(error: unknown): void {
 type Heartbeat = {
   /** True while the last written beat is so old that other sessions may soon end this one, or after a beat found that they did. */
   readonly overdue: boolean;
-  /** Writes the error and blocks until it is written, because the process is about to end. */
-  fail(error: ErrorDescription): void;
+  /** Writes the error, and the runs that are not on disk yet, and blocks until they are, because the process is about to end. */
+  fail(error: ErrorDescription, left: readonly RunBatch[]): void;
   stop(): Promise<void>;
 };
 
@@ -229,8 +235,8 @@ export function startHeartbeat(store: Store, session: string, listener: Heartbea
     thread.on("error", () => undefined); // it shows as a late beat, never as a crash of the user's program
     const tell = (message: HeartbeatMessage): void => thread.postMessage(message);
     return {
-      fail(error) {
-        tell({ kind: "fail", error });
+      fail(error, left) {
+        tell({ kind: "fail", error, left });
         Atomics.wait(new Int32Array(signals), 0, 0, failMsMax);
       },
       async stop() {

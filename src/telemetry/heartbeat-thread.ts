@@ -5,7 +5,8 @@ import { systemClock } from "../core/clock.ts";
 import type { ErrorDescription } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { openSideWriter, type SideTarget, type SideWriter } from "../storage/thread.ts";
-import { sql, type Sql } from "../storage/sql.ts";
+import { rawSql, sql, type Sql } from "../storage/sql.ts";
+import { writeRunBatch, type RunBatch } from "./run-batch.ts";
 import { beatStatement, failStatement } from "./session.ts";
 
 export type HeartbeatData = {
@@ -17,7 +18,9 @@ export type HeartbeatData = {
   readonly signals: SharedArrayBuffer;
 };
 
-export type HeartbeatMessage = { kind: "fail"; error: ErrorDescription } | { kind: "stop" };
+export type HeartbeatMessage =
+  | { readonly kind: "fail"; readonly error: ErrorDescription; readonly left: readonly RunBatch[] }
+  | { readonly kind: "stop" };
 
 const { target, session, beats, signals } = workerData as HeartbeatData;
 const beat = new Float64Array(beats);
@@ -70,16 +73,30 @@ async function forget(): Promise<void> {
   await old?.then((open) => open.close()).catch(() => undefined);
 }
 
-async function recordFailure(error: ErrorDescription): Promise<void> {
+async function recordFailure(error: ErrorDescription, left: readonly RunBatch[]): Promise<void> {
   const statement = failStatement(session, error, systemClock.now());
-  const record = async (): Promise<number> => {
-    // The end of a process waits less long for the file than a beat does.
-    if (target.dialect === "sqlite") await run(sql`pragma busy_timeout = 900`);
-    return run(statement);
+  const sqlite = target.dialect === "sqlite";
+  // The end of a process waits less long for the file, and for what its own open transactions hold, than a beat does.
+  const impatient = rawSql(sqlite ? "pragma busy_timeout = 900" : "set lock_timeout = 900");
+  const record = async (): Promise<void> => {
+    await run(impatient);
+    await run(rawSql(sqlite ? "begin immediate" : "begin"));
+    for (const batch of left) await writeRunBatch({ run }, batch);
+    await run(statement);
+    await run(rawSql("commit"));
   };
-  // The connection may have died while it was idle, so a failure is tried again with a new one.
+  const runs = left.reduce((sum, batch) => sum + batch.runs.length, 0);
+  const logs = left.reduce((sum, batch) => sum + batch.logs.length, 0);
+  const countThem = async (): Promise<void> => {
+    await run(impatient);
+    await run(statement);
+    await run(sql`update daybook_session set dropped_runs = dropped_runs + ${runs}, dropped_logs = dropped_logs + ${logs}
+      where id = ${session}`);
+  };
+  // The connection may have died while it was idle, so a failure is tried again with a new one. What cannot be written is counted.
   await record()
     .catch(record)
+    .catch(countThem)
     .catch(() => undefined);
   // The main thread is blocked until this, and then lets the process end.
   Atomics.store(signal, 0, 1);
@@ -88,7 +105,7 @@ async function recordFailure(error: ErrorDescription): Promise<void> {
 
 parentPort?.on("message", (message: HeartbeatMessage) => {
   stopped = true;
-  if (message.kind === "fail") void recordFailure(message.error);
+  if (message.kind === "fail") void recordFailure(message.error, message.left);
   else void forget().then(() => parentPort?.close());
 });
 void beatWhenLate();

@@ -45,7 +45,7 @@ export function checkLevel(level: LogLevel, what: string): LogLevel {
   throw invalid(`${what} ${quote(level)} is not known: ${logLevels.join(", ")}`);
 }
 
-export async function writeLogs(tx: Tx, lines: readonly RunLogRow[]): Promise<void> {
+export async function writeLogs(tx: Pick<Tx, "run">, lines: readonly RunLogRow[]): Promise<void> {
   await tx.run(insertInto("daybook_run_log", columns, lines));
 }
 

@@ -1,17 +1,17 @@
 // Records the runs of live listeners without holding up their work: a handler that ends leaves a row in memory, and batches of
 // rows go into the book. The session counts what could not be recorded.
 import type { Timer } from "../core/clock.ts";
-import { asDaybookError, type ErrorCode } from "../core/error.ts";
+import { asDaybookError, type ErrorCode, type ErrorDescription } from "../core/error.ts";
 import { defineFact } from "../core/fact.ts";
 import { limits } from "../core/limits.ts";
-import { sql } from "../storage/sql.ts";
-import type { Store, Tx } from "../storage/store.ts";
-import { greatest, insertInto, type Nullable, type RowOf } from "../storage/word.ts";
-import { writeLogs, type RunLogRow } from "./log.ts";
-import type { RunStatus } from "./run.ts";
+import type { Store } from "../storage/store.ts";
+import type { RunLogRow } from "./log.ts";
+import { noDrops, unwritten, writeRunBatch, type Dropped, type EndedRun, type RunBatch } from "./run-batch.ts";
 import type { SessionKey } from "./session.ts";
 
 export type RunWriter = {
+  /** Runs that have begun and not ended. */
+  readonly open: Set<OpenRun>;
   ended(run: EndedRun): void;
   log(line: RunLogRow): void;
   /** Counts events that a listener was too busy to hear. */
@@ -22,8 +22,11 @@ export type RunWriter = {
   drain(): Promise<void>;
 };
 
+/** `crashed`: the process is about to end. It ends the run, with the error if that is its own. */
+export type OpenRun = { crashed(error: ErrorDescription): void };
+
 /** Runs or lines were dropped. */
-const runsDropped = defineFact<Dropped>("runs.dropped");
+export const runsDropped = defineFact<Dropped>("runs.dropped");
 
 // Waiting does not help against these errors, so a batch that keeps meeting one is dropped.
 const lasting: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["invalid", "internal", "incompatible", "closed"]);
@@ -112,7 +115,19 @@ export function openRunWriter(store: Store, session: () => SessionKey, onWritten
     return Math.min(retryMsMax, limits.runFlushMs * 2 ** Math.min(failures, 10));
   }
 
+  const open = new Set<OpenRun>();
+  unwritten(store).add((error) => {
+    for (const run of open) run.crashed(error);
+    const batches: RunBatch[] = inHand === undefined ? [] : [inHand];
+    for (let next = take(); next !== undefined; next = take()) {
+      batches.push(next);
+      told = { seq: next.sessionSeq, dropped: next.dropped };
+    }
+    return batches;
+  });
+
   return {
+    open,
     get dropped() {
       return dropped;
     },
@@ -157,67 +172,4 @@ function firstOf<T>(list: readonly T[]): readonly T[] {
 
 function minus(a: Dropped, b: Dropped): Dropped {
   return { runs: a.runs - b.runs, logs: a.logs - b.logs, events: a.events - b.events };
-}
-
-export type Dropped = { readonly runs: number; readonly logs: number; readonly events: number };
-const noDrops: Dropped = { runs: 0, logs: 0, events: 0 };
-
-/** What one transaction writes. */
-type RunBatch = {
-  readonly sessionSeq: number;
-  readonly runs: readonly EndedRun[];
-  readonly logs: readonly RunLogRow[];
-  /** In total since the session began. */
-  readonly dropped: Dropped;
-};
-
-const columns = {
-  tenant_id: "text",
-  id: "text",
-  kind: "text",
-  name: "text",
-  session_seq: "integer",
-  attempt: "integer",
-  started_at: "integer",
-  ended_at: "integer",
-  duration_ms: "real",
-  status: "text",
-  error_type: "text",
-  error_message: "text",
-  error_trace: "text",
-  cause_run_id: "text",
-  root_run_id: "text",
-  event_id: "text",
-  topic: "text",
-  app: "text",
-  instance: "integer",
-  registration: "text",
-} as const;
-
-type Row = RowOf<typeof columns>;
-type Unset = "error_type" | "error_message" | "error_trace" | "cause_run_id" | "root_run_id" | "event_id";
-type Owner = "app" | "instance" | "registration";
-
-/** A row of `run` as a live listener leaves it. */
-export type EndedRun = Readonly<
-  Omit<Row, Unset | Owner> & Nullable<Pick<Row, Unset>> & Partial<Nullable<Pick<Row, Owner>>> & { status: RunStatus }
->;
-
-/** Most runs have no owner, so the handler leaves these fields out. */
-const noOwner = { app: null, instance: null, registration: null };
-
-async function writeRunBatch(tx: Tx, { sessionSeq, runs, logs, dropped }: RunBatch): Promise<void> {
-  if (runs.length > 0) {
-    const rows = runs.map((run) => ({ ...noOwner, ...run }));
-    const written = await tx.run(sql`${insertInto("daybook_run", columns, rows)} on conflict (id) do nothing`);
-    // A batch is written whole: if its runs are there, the first try was committed and only its answer was lost.
-    if (written === 0) return;
-  }
-  if (logs.length > 0) await writeLogs(tx, logs);
-  // These are totals, so writing them twice changes nothing.
-  const { runs: lostRuns, logs: lostLogs, events: lostEvents } = dropped;
-  if (lostRuns + lostLogs + lostEvents === 0) return;
-  await tx.run(sql`update daybook_session set dropped_runs = ${greatest}(dropped_runs, ${lostRuns}),
-      dropped_logs = ${greatest}(dropped_logs, ${lostLogs}), dropped_events = ${greatest}(dropped_events, ${lostEvents})
-    where seq = ${sessionSeq}`);
 }

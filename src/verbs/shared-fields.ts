@@ -3,6 +3,8 @@ import { invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
+import { checkNotice, type Notice } from "../jobs/notice.ts";
+import { parseJson } from "../core/parse-json.ts";
 import { checkPattern, checkTopic } from "../events/topic.ts";
 import { checked, duration, field, flag, json, list, maybe, text, time, whole, type Field } from "./field.ts";
 
@@ -29,6 +31,22 @@ export function priority(about: string): Field<number, false> {
 }
 
 /** A time or a delay; `checkDue` refuses both. */
+/** Whom to tell of which ends. On a command line `@file` keeps its secret out of the list of processes. */
+export function notice<End extends string>(ends: readonly End[], what: string): Field<Notice<End>, false> {
+  return field({
+    kind: "json",
+    about: 'tell a webhook how it ended: {"on": ["failed"], "webhook": {"url": …, "secret": …}}, or @file',
+    metavar: "json",
+    schema: {
+      type: "object",
+      properties: { on: { type: "array", items: { enum: ends } }, webhook: { type: "object" } },
+      required: ["on", "webhook"],
+    },
+    check: (value) => void checkNotice(value as Notice<End>, ends, what),
+    fromText: (given, name) => parseJson(given, { what: name }),
+  });
+}
+
 export const due = {
   at: maybe(time("not before this time, ISO 8601 with a zone")),
   in: maybe(duration("not before this long from now: 30s, 5m, 1h30m, 7d")),

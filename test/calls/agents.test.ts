@@ -8,13 +8,17 @@ import { target } from "./target.ts";
 
 test("connections in use stay open, however many others are opened meanwhile", async (t) => {
   const server = await target(t);
-  const agents = createAgents({ lookup: undefined, ca: [] }, systemClock);
+  const agents = createAgents(
+    { lookup: undefined, ownAddresses: undefined, ca: [], responseBytesMax: 65_536 },
+    systemClock,
+  );
   cleanup(t, () => agents.close());
-  const listOf = (n: number) => allowList(["127.0.0.1", `10.0.0.${n}`]);
+  const allow = allowList(["127.0.0.1"]);
+  const whose = (n: number) => ({ tenant: `t${n}`, allow, alone: false });
 
-  const status = await agents.use(listOf(0), async (dispatcher) => {
-    // Lists of sixty tenants: more than are kept.
-    for (let n = 1; n <= 60; n++) await agents.use(listOf(n), () => Promise.resolve());
+  const status = await agents.use(whose(0), async (dispatcher) => {
+    // More tenants than are kept.
+    for (let n = 1; n <= 510; n++) await agents.use(whose(n), () => Promise.resolve());
     const answer = await dispatcher.request({ origin: server.url, path: "/", method: "GET" });
     await answer.body.text();
     return answer.statusCode;

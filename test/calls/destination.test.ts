@@ -16,6 +16,9 @@ import { target } from "./target.ts";
 type Options = {
   readonly allow?: readonly string[];
   readonly lookup?: Lookup;
+  readonly ownAddresses?: () => readonly string[];
+  readonly tenant?: string;
+  readonly alone?: boolean;
   readonly redirects?: number;
   readonly body?: string;
   readonly ca?: readonly string[];
@@ -24,14 +27,14 @@ type Options = {
 
 /** Sends a request as a call would, without a book around it. */
 function client(t: TestContext, options: Options): (url: string) => Promise<Answer> {
-  const { allow = [], lookup, redirects = 0, body, ca = [] } = options;
-  const agents = options.agents ?? createAgents({ lookup, ca }, systemClock);
+  const { allow = [], lookup, ownAddresses, redirects = 0, body, ca = [], tenant = "a", alone = false } = options;
+  const agents = options.agents ?? createAgents({ lookup, ownAddresses, ca, responseBytesMax: 65_536 }, systemClock);
   if (options.agents === undefined) cleanup(t, () => agents.close());
   const list = allowList(allow);
   const headers = { authorization: "Bearer top-secret", accept: "*/*" };
   const sent = body === undefined ? null : Buffer.from(body);
   return async (url) =>
-    agents.use(list, (dispatcher) =>
+    agents.use({ tenant, allow: list, alone }, (dispatcher) =>
       exchange(
         { method: sent === null ? "GET" : "POST", url: new URL(url), headers, body: sent },
         {
@@ -209,7 +212,7 @@ test("a body is not redirected to another origin, nor anything from https to htt
 test("an open connection is not shared with a tenant that may not reach its address", async (t) => {
   const server = await target(t);
   const lookup: Lookup = (_host, answer) => answer(null, [{ address: "127.0.0.1", family: 4 }]);
-  const agents = createAgents({ lookup, ca: [] }, systemClock);
+  const agents = createAgents({ lookup, ownAddresses: undefined, ca: [], responseBytesMax: 65_536 }, systemClock);
   cleanup(t, () => agents.close());
   const [inside, outside] = [client(t, { allow: ["127.0.0.1"], agents }), client(t, { allow: ["10.0.0.0/8"], agents })];
   const url = `http://name.example:${server.port}/`;
@@ -219,6 +222,52 @@ test("an open connection is not shared with a tenant that may not reach its addr
   assert.equal((await inside(url)).status, 200);
 
   assert.equal(server.received.length, 2);
+});
+
+test("this machine is not reached by its own public addresses, in any spelling, unless a list names them", async (t) => {
+  const own = ["93.184.216.34", "2606:4700::1111"];
+  const resolving = (address: string): Lookup => {
+    return (_host, answer) => answer(null, [{ address, family: address.includes(":") ? 6 : 4 }]);
+  };
+  const ownAddresses = (): string[] => own;
+  const spellings = ["93.184.216.34", "::ffff:93.184.216.34", "64:ff9b::5db8:d822", "2606:4700:0:0::1111"];
+
+  for (const address of spellings) {
+    const literal = address.includes(":") ? `[${address}]` : address;
+    await assert.rejects(client(t, { ownAddresses })(`http://${literal}:8080/`), isRefusal, address);
+    const named = client(t, { ownAddresses, lookup: resolving(address) });
+    await assert.rejects(named("http://name.example:8080/"), isRefusal, address);
+  }
+  // What the system says of itself: loopback stands for a public address here, which a list opens again.
+  const server = await target(t);
+  const allowed = client(t, { ownAddresses: () => ["127.0.0.1"], allow: ["127.0.0.1"] });
+  assert.equal((await allowed(server.url)).status, 200);
+});
+
+test("what is public of IPv6 is 2000::/3 and nothing else", () => {
+  for (const address of ["4000::1", "::8.8.8.8", "1fff:ffff::1", "8000::1", "e000::1", "200::1", "400::1"]) {
+    assert.notEqual(forbiddenAddress(address), undefined, address);
+  }
+  for (const address of ["2400::1", "3e00::1", "2a00:1450:4001::200e"])
+    assert.equal(forbiddenAddress(address), undefined);
+});
+
+test("a prefix length is digits and nothing else", () => {
+  for (const bad of [
+    "10.0.0.0/0x8",
+    "10.0.0.0/8/9",
+    "10.0.0.0/",
+    "10.0.0.0/ 8",
+    "10.0.0.0/8.0",
+    "10.0.0.0/33",
+    "10.0.0.0/-1",
+  ]) {
+    assert.throws(() => allowList([bad]), /is not a network/, bad);
+  }
+  for (const bad of ["10.0.0.0/1e1", "10.0.0.0/+8", "::/129", "example.com/8", "10.0.0.0/8\n"]) {
+    assert.throws(() => allowList([bad]), { code: "invalid" }, bad);
+  }
+  for (const good of ["10.0.0.0/8", "::/0", "fd00::/008"]) assert.doesNotThrow(() => allowList([good]), good);
 });
 
 test("ports of other protocols are refused, and what is no URL of the web is refused by its form", async (t) => {

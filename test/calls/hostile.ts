@@ -9,13 +9,17 @@ import { cleanup } from "../support/open-test.ts";
 export async function rawServer(
   t: TestContext,
   answer: (socket: Socket) => void,
-): Promise<{ url: string; requests(): number }> {
+): Promise<{ url: string; requests(): number; written(): number }> {
+  let written = 0;
   const sockets = new Set<Socket>();
   let requests = 0;
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.on("error", () => undefined);
-    socket.on("close", () => sockets.delete(socket));
+    socket.on("close", () => {
+      sockets.delete(socket);
+      written += socket.bytesWritten;
+    });
     socket.once("data", () => {
       requests++;
       answer(socket);
@@ -27,7 +31,25 @@ export async function rawServer(
     for (const socket of sockets) socket.destroy();
     server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, requests: () => requests };
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    requests: () => requests,
+    written: () => written,
+  };
+}
+
+/** A server that answers the first request of each connection, says nothing of closing it, and closes it when the next one comes, unread. */
+export async function onePerConnection(
+  t: TestContext,
+): Promise<{ url: string; served(): number; connections(): number }> {
+  let [served, connections] = [0, 0];
+  const { url } = await rawServer(t, (socket) => {
+    connections++;
+    served++;
+    socket.once("data", () => socket.destroy());
+    socket.write(head(["content-length: 2"]) + "ok");
+  });
+  return { url, served: () => served, connections: () => connections };
 }
 
 const head = (lines: readonly string[], status = "200 OK"): string =>
@@ -50,6 +72,23 @@ export function endless(socket: Socket): void {
 export function endlessChunks(socket: Socket): void {
   socket.write(head(["transfer-encoding: chunked"]));
   pour(socket, Buffer.from(`10000\r\n${"y".repeat(0x10000)}\r\n`));
+}
+
+/** A chunk that never begins, because what stands before it has no end. */
+export function endlessExtension(socket: Socket): void {
+  socket.write(head(["transfer-encoding: chunked"]) + "5;");
+  pour(socket, Buffer.alloc(1 << 16, "e"));
+}
+
+/** Answers before the answer, and never the answer. */
+export function endlessHints(socket: Socket): void {
+  pour(socket, Buffer.from(head(["link: </a>"], "103 Early Hints").repeat(2000)));
+}
+
+/** The same after a whole body. */
+export function endlessTrailer(socket: Socket): void {
+  socket.write(head(["transfer-encoding: chunked"]) + "2\r\nok\r\n0\r\n");
+  pour(socket, Buffer.from("x-a: b\r\n".repeat(8000)));
 }
 
 /** A thousand times more when it is unpacked, without end. */

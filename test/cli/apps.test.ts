@@ -77,9 +77,10 @@ for (const backend of cliBackends) {
       "apps/readings.ts": "export const readings = 3;",
       "apps/lamp.test.ts": 'throw new Error("a test is no app");',
       "daybook.config.ts": `export default {
+        zone: "Europe/Oslo",
         apps: { lamp: { instances: [{ room: "attic" }, { rom: "cellar" }] }, lmp: { instances: [] } } };`,
     });
-    const { running, next } = startRun(t, cwd, ["--book", url, "./apps"]);
+    const { running, next, nextOf } = startRun(t, cwd, ["--book", url, "./apps"]);
 
     const working = await next();
     assert.deepEqual([working["type"], working["names"]], ["working", ["one", "lamp", "two"]]);
@@ -97,6 +98,15 @@ for (const backend of cliBackends) {
         ["two", "failed", 0],
       ],
     );
+    const listed = await answer(["listeners", "list"], url);
+    assert.deepEqual(
+      [listed["items"], (listed["live"] as Line[]).map(({ app, name }) => [app, name])],
+      [[], [["lamp", "bell"]]],
+    );
+    const { stdout: published } = await runCli(["events", "publish", "bell", "--book", url], {});
+    assert.match(published, /^\S+ is published to 0 durable listeners; 1 live listener of apps hears it\n$/);
+    const heard = await nextOf("listener");
+    assert.deepEqual([heard["name"], heard["topic"], heard["status"]], ["default/lamp/0/bell", "bell", "success"]);
     running.child.kill("SIGTERM");
     const { code } = await running.ended;
     assert.equal(code, 0);
@@ -132,10 +142,14 @@ for (const backend of cliBackends) {
       ...[4, "not_found", 'there is no app "lmp": did you mean "lamp"?'],
     ]);
 
+    assert.equal((await answer(["info"], url))["zone"], "Europe/Oslo");
+    const schedule = await answer(["schedules", "show", "default/lamp/0/morning"], url);
+    assert.equal(schedule["zone"], "Europe/Oslo");
+
     const would = await runCli(["apps", "remove", "lamp", "--book", url], {});
     assert.equal(
       would.stdout.trim(),
-      "lamp would be removed, with 1 listener, 1 schedule, 0 jobs; remove it with --apply",
+      "lamp would be removed, with 1 listener, 1 schedule, 0 jobs; of 1 registration that ran the history stays; remove it with --apply",
     );
     const done = await answer(["apps", "remove", "lamp", "--apply"], url);
     assert.deepEqual(done, {
@@ -145,7 +159,7 @@ for (const backend of cliBackends) {
       listeners: 1,
       schedules: 1,
       jobs: 0,
-      kept: 0,
+      kept: 1,
     });
     assert.deepEqual((await answer(["schedules", "list"], url))["items"], []);
   });

@@ -72,6 +72,29 @@ for (const backend of cliBackends) {
   });
 }
 
+test("what is sealed with an old key is counted, sealed with the new one, and says when its key is not given", async (t) => {
+  const url = await testUrl(t, "sqlite");
+  await runCli(["migrate", "--book", url]);
+  const fresh = Buffer.alloc(32, 9).toString("base64");
+  const { id } = await answer(["calls", "submit", "https://a.example", "--header", "cookie: geheim"], url, { env });
+  const reseal = (key: string, ...more: string[]) =>
+    runCli(["reseal", "--book", url, ...more], { env: { DAYBOOK_KEY: key } });
+
+  const without = await reseal(fresh);
+  const would = await reseal(`${fresh},${testKey}`);
+  const done = await reseal(`${fresh},${testKey}`, "--apply");
+  const after = await answer(["calls", "reveal", String(id)], url, { env: { DAYBOOK_KEY: fresh } });
+
+  assert.equal(without.code, 20);
+  assert.match(
+    without.stdout,
+    /^0 requests and 0 answers would be sealed .*\n1 sealed with key \w{8}, which is not given\n$/,
+  );
+  assert.match(would.stdout, /^1 request and 0 answers would be sealed with key \w{8}; seal them with --apply\n$/);
+  assert.match(done.stdout, /^1 request and 0 answers sealed with key \w{8}\n$/);
+  assert.match(JSON.stringify(after["request"]), /"cookie":"geheim"/);
+});
+
 test("the same idempotency key and request again are the same call, and another request is a conflict", async (t) => {
   const url = await testUrl(t, "sqlite");
   await runCli(["migrate", "--book", url]);

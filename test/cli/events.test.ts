@@ -41,7 +41,7 @@ for (const backend of cliBackends) {
     const discarded = items(await answer(["dead-letters", "list", "--status", "discarded"], url));
     const letterWords = await runCli(["dead-letters", "show", String(letter?.["id"]), "--book", url]);
 
-    assert.deepEqual(published, { id: "e-1", topic: "order.paid", created: true, deliveries: 1 });
+    assert.deepEqual(published, { id: "e-1", topic: "order.paid", created: true, deliveries: 1, live: 0 });
     assert.match(again.stdout, /e-1 is in the book already/);
     assert.match(wrong[2], /empty segment/);
     assert.deepEqual([shown["status"], shown["payload"]], ["dead_lettered", { n: 1 }]);

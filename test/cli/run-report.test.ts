@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { createLiveLine } from "../../src/cli/live-line.ts";
 import { createWorkReport, oneLine, type WorkReport } from "../../src/cli/work-report.ts";
 import { manualClock } from "../../src/index.ts";
+import type { LiveRunEnded } from "../../src/events/live/live-run.ts";
 import type { JobEnded } from "../../src/jobs/kind.ts";
 
 const begun = { location: "shop.db", session: "s", names: ["greet"], running: () => 3 };
@@ -75,6 +76,29 @@ test("a job that was cancelled is neither done nor failed", () => {
 
   assert.match(text, /^\S+Z cancelled greet j in 2 ms\nstopped: 0 done, 0 failed\n$/);
 });
+
+test("runs of live listeners are told: each on its own line, and on a terminal those that failed or were skipped", async () => {
+  const { clock, report, lines } = onTerminal();
+  let text = "";
+  const plain = createWorkReport({ write: (part: string) => (text += part) }, "lines", manualClock());
+  const failed = { ...heard("error"), error: { type: "Error", message: "no lamp" } };
+
+  report.begin(begun);
+  for (const each of [report, plain]) for (const run of [heard("success"), failed, heard("skipped")]) each.heard(run);
+  await clock.advance(1000);
+  for (const each of [report, plain]) each.end();
+
+  const [, failure = "", skipped = "", stopped] = lines();
+  assert.match(failure, /Z error default\/lamp\/0\/on r heard motion\.hall in 2 ms: Error: no lamp$/);
+  assert.match(skipped, /Z skipped default\/lamp\/0\/on r heard motion\.hall in 2 ms$/);
+  assert.equal(stopped, "stopped: 0 done, 0 failed; 3 live runs, 1 of them failed");
+  assert.match(text, /^\S+Z success default\/lamp\/0\/on r heard motion\.hall in 2 ms\n\S+Z error .*\n\S+Z skipped /);
+});
+
+function heard(status: LiveRunEnded["status"]): LiveRunEnded {
+  const run = { tenant: "default", name: "default/lamp/0/on", runId: "r", topic: "motion.hall", durationMs: 2 };
+  return { ...run, status, error: null };
+}
 
 function ended(status: "completed" | "failed"): JobEnded {
   const run = {

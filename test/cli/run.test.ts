@@ -68,7 +68,7 @@ test("with --json each line is an object", async (t) => {
   const error = lines[2]?.["error"] as { type: string; message: string } | undefined;
   assert.deepEqual([error?.type, error?.message], ["RangeError", "too\u001B[1m far\nby one"]);
   assert.equal(lines[2]?.["retriedBy"], (await book.jobs.get(failed.id)).retriedBy);
-  assert.deepEqual(lines[3], { type: "stopped", done: 1, failed: 1, retried: 1 });
+  assert.deepEqual(lines[3], { type: "stopped", done: 1, failed: 1, retried: 1, heard: 0, heardFailed: 0 });
 });
 
 test("only the queues that are named are served, and the book is made where there is none", async (t) => {

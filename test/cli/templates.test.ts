@@ -34,6 +34,7 @@ for (const backend of cliBackends) {
       job: "send",
       params: { copies: 2 },
       ...settings,
+      notify: null,
       archivedAt: null,
       revision: 1,
     });

@@ -1,7 +1,7 @@
 // Which process runs an app, and what becomes of an app that none runs any more.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { app, manualClock, type App, type AppInstance, type AnyApp, type Book } from "../../src/index.ts";
+import { app, manualClock, where, type App, type AppInstance, type AnyApp, type Book } from "../../src/index.ts";
 import { backends, openTest } from "../support/open-test.ts";
 import { openBeside, whileTimePasses } from "../support/session-row.ts";
 
@@ -158,6 +158,33 @@ for (const backend of backends) {
         ],
       );
       assert.deepEqual(registered[0]?.lastRun, { id: newest?.id, status: "success", endedAt: newest?.endedAt });
+    });
+
+    test("a live listener of an app is listed with the processes in which it hears", async (t) => {
+      const clock = manualClock({ at: noon });
+      const hears = lampOf((home) => {
+        home.on(["motion.*", "bell"], { name: "on", where: where.equals("moving", true) }, () => undefined);
+        home.on("bell", { name: "ring" }, () => undefined);
+        home.every("1h", { name: "hourly" }, () => undefined);
+      });
+      const { book: one, url } = await openTest(t, backend, { use: [hears], clock });
+      const two = await openBeside(t, backend, { use: [hears], url, clock });
+      const both = [one.sessionId, two.sessionId];
+      const on = { app: "lamp", instance: 0, name: "on", topics: ["motion.*", "bell"], where: "moving = true" };
+      const ring = { app: "lamp", instance: 0, name: "ring", topics: ["bell"], where: null };
+
+      assert.deepEqual(await two.apps.listeners(), [
+        { ...on, sessionIds: both },
+        { ...ring, sessionIds: both },
+      ]);
+      await one.apps.stop("lamp");
+      assert.deepEqual(await one.apps.listeners(), [
+        { ...on, sessionIds: [two.sessionId] },
+        { ...ring, sessionIds: [two.sessionId] },
+      ]);
+      await two.apps.stop("lamp");
+      assert.deepEqual(await one.apps.listeners(), []);
+      assert.deepEqual(await one.tenant("acme").apps.listeners(), []);
     });
 
     test("a failed setup says where in the source it failed; one that throws nowhere of its own, where the app is defined", async (t) => {

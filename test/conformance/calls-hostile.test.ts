@@ -25,6 +25,59 @@ const ends: readonly (readonly [Parameters<typeof hostile.rawServer>[1], string,
 
 for (const backend of backends) {
   describe(backend, () => {
+    test("an answer without an end is ended by its bytes on the socket, whatever they are", async (t) => {
+      const { book } = await openCalls(t, backend);
+      const made: [string, Awaited<ReturnType<typeof hostile.rawServer>>][] = [];
+      for (const answer of [hostile.endlessExtension, hostile.endlessHints, hostile.endlessTrailer]) {
+        const server = await hostile.rawServer(t, answer);
+        made.push([(await book.calls.submit({ url: server.url, timeout: "10m" })).id, server]);
+      }
+      await workAll(book);
+
+      for (const [id, server] of made) {
+        const { status, outcome } = await book.calls.get(id);
+        assert.deepEqual([status, outcome?.errorKind], ["failed", "protocol"]);
+        assert.match(outcome?.error ?? "", /no valid HTTP, or too long, from 127/);
+        // What was written and never read is in the buffers of the system.
+        assert.ok(server.written() < 24 * 2 ** 20, `${server.written()} bytes`);
+      }
+    });
+
+    test("a POST that may be sent once is never sent on a connection that its server may be closing", async (t) => {
+      const { book } = await openCalls(t, backend);
+      const server = await hostile.onePerConnection(t);
+      const ids: string[] = [];
+      for (let n = 0; n < 30; n++) ids.push((await book.calls.submit({ url: server.url, json: { n } })).id);
+
+      const worker = await book.startWorker({ concurrency: 2 });
+      await worker.idle();
+
+      const ended = await Promise.all(ids.map((id) => book.calls.get(id)));
+      assert.deepEqual([...new Set(ended.map(({ status }) => status))], ["succeeded"]);
+      assert.deepEqual([server.served(), server.connections()], [30, 30]);
+    });
+
+    test("a request that may be sent again uses a connection that was kept, and only one of its own tenant", async (t) => {
+      const { book } = await openCalls(t, backend);
+      const ports = new Map<string, Set<number | undefined>>();
+      const server = await target(t, ({ path }, response, { socket }) => {
+        ports.set(path, (ports.get(path) ?? new Set()).add(socket.remotePort));
+        response.end();
+      });
+      for (const more of [{ json: 1, attempts: 2 }, { method: "PUT", json: 1 }, {}, { method: "DELETE" }] as const) {
+        for (const tenant of ["a", "b"])
+          await book.tenant(tenant).calls.submit({ url: `${server.url}/${tenant}`, ...more });
+      }
+
+      const worker = await book.startWorker({ concurrency: 1 });
+      await worker.idle();
+
+      const [a = new Set(), b = new Set()] = [ports.get("/a"), ports.get("/b")];
+      assert.equal(server.received.length, 8);
+      assert.ok(a.size < 4 && b.size < 4, `${a.size} and ${b.size} connections`);
+      assert.ok(a.isDisjointFrom(b));
+    });
+
     test("a server that breaks the protocol costs its own call an attempt and affects no other", async (t) => {
       const { book } = await openCalls(t, backend, { clock: systemClock });
       const good = await target(t);

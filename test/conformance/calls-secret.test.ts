@@ -6,12 +6,13 @@ import { dirname, join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { inspect } from "node:util";
 import { Client } from "pg";
-import { listener, sink, type Book } from "../../src/index.ts";
+import { listener, manualClock, sink, type Book } from "../../src/index.ts";
 import { bodies, headers, quietHeaders, repeating, spellings, urls } from "../calls/corpus.ts";
-import { openCalls, status, target, testKey, workAll } from "../calls/target.ts";
+import { inOrder, ok, openCalls, status, target, testKey, workAll } from "../calls/target.ts";
 import { parsed, runCli } from "../cli/run-cli.ts";
 import { allText } from "../support/book-text.ts";
-import { backends, cleanup, openTest } from "../support/open-test.ts";
+import { backends, bookUrl, cleanup, openTest } from "../support/open-test.ts";
+import { tamper } from "../support/tamper.ts";
 
 const canary = "kanarie-5f1c9e77-q8Zt2";
 const canary64 = Buffer.from(canary).toString("base64");
@@ -318,6 +319,73 @@ for (const backend of backends) {
       assert.equal(server.received[0]?.headers.authorization, "Bearer abcdefgh");
       const [again] = await rotated.book.read((tx) => tx.sql<{ key_id: string }>`select key_id from daybook_call`);
       assert.notEqual(again?.key_id, null);
+    });
+
+    test("everything is sealed anew with the first key, what was in clear too, and then the old key is no longer needed", async (t) => {
+      const server = await target(t, inOrder(status(503), ok));
+      const clock = manualClock({ at: "2026-01-15T12:00:00Z" });
+      const { book: plain, url } = await openTest(t, backend, { calls: { allow: ["127.0.0.1"] }, clock });
+      const clear = await plain.calls.submit({ url: `${server.url}/orders`, json: { orderId: "o-17" }, attempts: 2 });
+      await plain.calls.submit({ url: `${server.url}/${canary}`, in: "1h" });
+      await workAll(plain);
+      await plain.close();
+      const { book: before } = await openCalls(t, backend, { url, clock });
+      const made = await Promise.all(
+        [before, before.tenant("acme")].map((of) => of.calls.submit({ url: server.url, json: { canary } })),
+      );
+      await workAll(before);
+      await before.close();
+      const fresh = Buffer.alloc(32, 9).toString("base64");
+      const { book: ahead } = await openTest(t, backend, { url, clock, calls: { key: fresh } });
+      const { missing } = await ahead.reseal();
+      await ahead.close();
+      const { book } = await openTest(t, backend, { url, clock, calls: { key: [fresh, testKey] } });
+
+      const dry = await book.reseal({ dryRun: true });
+      const done = await book.reseal();
+      const again = await book.reseal();
+      await book.close();
+
+      // The one that was in clear is sealed by the ring that lacks the old key already.
+      assert.deepEqual(
+        missing.map(({ count }) => count),
+        [4],
+      );
+      assert.deepEqual([dry.dryRun, dry.requests, dry.answers, dry.missing], [true, 2, 2, []]);
+      assert.deepEqual(done, { ...dry, dryRun: false });
+      assert.deepEqual([again.requests, again.answers], [0, 0]);
+      const { book: after } = await openTest(t, backend, { url, clock, calls: { key: fresh } });
+      const rows = await after.read(
+        (tx) => tx.sql<{ key_id: string; kept: string }>`select key_id, kept from daybook_call
+        union select key_id, 'sealed' as kept from daybook_call_attempt where answer is not null`,
+      );
+      assert.deepEqual(rows, [{ key_id: done.keyId, kept: "sealed" }]);
+      assert.ok(!(await allText(after, backend)).includes(canary));
+      const revealed = await after.calls.get(clear.id, { reveal: true });
+      assert.deepEqual([revealed.kept, revealed.request.body], ["sealed", '{"orderId":"o-17"}']);
+      for (const [index, of] of [after, after.tenant("acme")].entries()) {
+        const { request, attempts } = await of.calls.get(made[index]?.id ?? "", { reveal: true });
+        assert.deepEqual([request.body, attempts[0]?.response?.said?.body], [JSON.stringify({ canary }), "ok"]);
+      }
+    });
+
+    test("two that seal anew at once do not disturb each other, what was tampered with is passed over, and without a key it is refused", async (t) => {
+      const server = await target(t);
+      const { book: first, url } = await openCalls(t, backend);
+      for (let n = 0; n < 250; n++) await first.calls.submit({ url: server.url, in: "1h", json: { n } });
+      await first.close();
+      const fresh = Buffer.alloc(32, 9).toString("base64");
+      const { book } = await openTest(t, backend, { url, calls: { key: [fresh, testKey] } });
+      await tamper(book, (tx) => tx.sql`update daybook_call set content = content || 'x' where seq = 7`);
+      const both = await Promise.all([book.reseal(), book.reseal()]);
+      const { book: without } = await openTest(t, backend, { url: await bookUrl(t, backend) });
+
+      const counts = both.flatMap(({ missing }) => missing.map(({ count }) => count));
+      assert.deepEqual(counts, [1, 1]);
+      // The second passes over what the first has done by then.
+      assert.ok(both.every(({ requests }) => requests <= 249) && both[0].requests + both[1].requests >= 249);
+      assert.deepEqual((await book.reseal()).requests, 0);
+      await assert.rejects(without.reseal({ dryRun: true }), /there is no key to seal with: give the new one/);
     });
 
     test("the same key and request return the same call, another request is refused, and tenants are separate", async (t) => {

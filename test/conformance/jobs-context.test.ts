@@ -203,7 +203,7 @@ for (const backend of backends) {
   });
 }
 
-async function allOf(book: Book, name: string): Promise<Awaited<ReturnType<Book["jobs"]["get"]>>[]> {
+async function allOf(book: Book, name: string): Promise<Awaited<ReturnType<Book["jobs"]["list"]>>["items"][number][]> {
   return [...(await book.jobs.list({ name, limit: 500 })).items];
 }
 

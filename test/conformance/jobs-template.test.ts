@@ -49,6 +49,7 @@ for (const backend of backends) {
         backoff: null,
         timeoutMs: null,
         losses: null,
+        notify: null,
         createdAt: at,
         updatedAt: at,
         archivedAt: null,

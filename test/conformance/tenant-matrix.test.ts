@@ -130,6 +130,7 @@ function questions(book: Book, word: string, id: Record<string, string>): Record
     "deadLetters.groups": () => book.deadLetters.groups(),
     "apps.list": () => book.apps.list(),
     "apps.get": () => book.apps.get(`app-of-${canary}`),
+    "apps.listeners": () => book.apps.listeners(),
     "queues.list": () => book.queues.list(),
     "queues.line": () => book.queues.line(`queue-${word}`),
     "templates.get": () => book.templates.get(`template-${word}`),
@@ -161,6 +162,7 @@ function questions(book: Book, word: string, id: Record<string, string>): Record
     "records.traverse": () => book.records.traverse(Note, word, { via: Cites, hops: 3 }),
     "records.commits": () => book.records.commits(),
     "records.commit": () => book.records.commit(1),
+    "records.changes": () => book.records.changes(1),
     metrics: () => book.metrics(),
     doctor: () => book.doctor(),
     info: () => book.info(),
@@ -185,7 +187,7 @@ const notAsked = new Set(
   queues.resume queues.limit queues.normalise templates.create templates.edit templates.archive templates.restore runs.pin
   runs.unpin records.put records.putMany records.ensure records.patch records.delete records.link records.unlink
   records.restore records.import records.watch records.transact write read tenant backup startWorker work close
-  markAsCopy location tenantId sessionId`.split(/\s+/),
+  markAsCopy reseal location tenantId sessionId`.split(/\s+/),
 );
 
 function verbsOf(book: Book): string[] {
@@ -271,6 +273,7 @@ for (const backend of backends) {
         markAsCopy: () => mine.markAsCopy(),
         mend: () => mine.mend(),
         release: () => mine.release(),
+        reseal: () => mine.reseal(),
       };
 
       for (const [verb, call] of Object.entries(verbs)) {

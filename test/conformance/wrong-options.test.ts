@@ -69,6 +69,7 @@ const verbs: Readonly<Record<string, (book: Book, wrong: never) => Promise<unkno
   "sessions.list": (book, options) => book.sessions.list(options),
   "records.delete": (book, options) => book.records.delete(Note, "kept", options),
   "records.commits": (book, filter) => book.records.commits(filter),
+  "records.changes": (book, options) => book.records.changes(1, options),
 };
 
 for (const backend of backends) {

@@ -28,6 +28,7 @@ import { drizzleOnPostgres, drizzleOnSqlite } from "daybook/drizzle";
 import { kyselyOn } from "daybook/kysely";
 import { pgTable, serial, varchar } from "drizzle-orm/pg-core";
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { PoolClient } from "pg";
 `;
 
 /** What the reader of a doc comment has already. */

@@ -26,12 +26,17 @@ test("every example runs and ends by itself", async (t) => {
   }
 });
 
-test("the tour shows an undone transaction, a group commit, a lost process, a backup and the doctor", async (t) => {
+test("the tour shows a transaction, jobs, a schedule, a call, records, apps, a lost process, a backup and the doctor", async (t) => {
   const { stdout } = await runExample(t, "tour.ts");
 
   assert.match(stdout, /400 cents went from ada to bob: ada has 600, bob has 400/);
   assert.match(stdout, /5000 were refused as invalid, .*: ada has 600, bob has 400/);
   assert.match(stdout, /1,000 at once: \d+ ms; the table holds 1100 rows/);
+  assert.match(stdout, /tried again when it fails: failed \(nobody was at home\), then completed/);
+  assert.match(stdout, /in Oslo at \d{4}-\d\d-\d\dT07:00/);
+  assert.match(stdout, /It ran because somebody triggered it by hand/);
+  assert.match(stdout, /the carrier answered 503 "busy", then 200 "on its way": succeeded/);
+  assert.match(stdout, /2 of them: in the shop once, in the van now/);
   assert.match(stdout, /somebody moves: the light is on in the hall/);
   assert.match(stdout, /2 instances; "on" is turnOn at \S*home\/lights\.ts:\d+/);
   assert.match(stdout, /after SIGKILL its session is "unknown"/);

@@ -26,7 +26,7 @@ export function projectWith(t: TestContext, files: Readonly<Record<string, strin
   const folder = testFolder(t);
   mkdirSync(join(folder, "node_modules"));
   symlinkSync(root, join(folder, "node_modules/daybook"));
-  for (const name of ["zod", "kysely", "drizzle-orm", "pg"]) {
+  for (const name of ["zod", "kysely", "drizzle-orm", "pg", "@types"]) {
     symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name));
   }
   writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }));

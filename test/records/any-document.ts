@@ -132,4 +132,5 @@ function conditionsAbout(place: fc.Arbitrary<Place>, depth: number): fc.Arbitrar
 }
 
 export const anyCondition: fc.Arbitrary<Condition> = conditionsAbout(anyPlace, 2);
+export const anyPlainCondition: fc.Arbitrary<Condition> = conditionsAbout(anyPlace, 1);
 export const orderNames = names;

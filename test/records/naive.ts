@@ -5,6 +5,7 @@ export function fits(condition: Condition, value: unknown): boolean {
   if (condition.op === "and") return condition.of.every((each) => fits(each, value));
   if (condition.op === "or") return condition.of.some((each) => fits(each, value));
   if (condition.op === "not") return !fits(condition.of, value);
+  if (condition.op === "related") throw new Error("what is related is not in the document");
   const found = lookUp(value, condition.at);
   if (condition.op === "any") return Array.isArray(found) && found.some((item) => fits(condition.where, item));
   if (condition.op === "isNull") return found == null;

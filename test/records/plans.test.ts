@@ -129,11 +129,69 @@ const reads: Readonly<Record<string, { readonly run: Read; readonly sqlite: RegE
     sqlite: /USING INDEX relations_from .*\n(?:.*\n)*.*USING INDEX relations_to/,
     postgres: /Scan (?:using|on) relations_(?:from|to)/,
   },
+  "those to which a rare one is related": {
+    run: (tx) =>
+      tx.records
+        .query(Thing)
+        .where((thing) => thing.related(Near, "out").some((other) => other("status").eq("s7")))
+        .list(),
+    sqlite:
+      /SEARCH r USING INDEX sqlite_autoindex_daybook_record_1 \(type_seq=\? AND tenant_id=\? AND key=\?\)\nLIST SUBQUERY[^]*SEARCH link\d+ USING INDEX relations_to [^]*SEARCH end\d+ USING INDEX record_field_/,
+    postgres: /Scan (?:using|on) relations_(?:from|to)/,
+  },
+  "those to which a common one is related": {
+    run: (tx) =>
+      tx.records
+        .query(Thing)
+        .where((thing) => thing.related(Near, "out").some((other) => other("free").eq("x")))
+        .list(),
+    sqlite:
+      /link\d+ (?:EXISTS )?USING INDEX relations_from \(tenant_id=\? AND from_type_seq=\? AND from_key=\? AND type_seq=\?\)/,
+    postgres: /Scan (?:using|on) relations_(?:from|to)/,
+  },
+  "those to which one was related": {
+    run: (tx) =>
+      tx.records
+        .query(Thing)
+        .where((thing) => thing.related(Near, "in").some((other) => other("free").eq("x")))
+        .asOf(3)
+        .list(),
+    sqlite:
+      /USING INDEX versions_to \(tenant_id=\? AND to_type_seq=\? AND to_key=\? AND to_commit>\?\)[^]*USING INDEX sqlite_autoindex_daybook_record_version_1 \(tenant_id=\? AND type_seq=\? AND key=\? AND from_commit=\?\)/,
+    postgres: /Scan (?:using|on) (?:versions_to|versions_closed)/,
+  },
+  "sums over an end, as it was": {
+    run: (tx) =>
+      tx.records
+        .query(Near)
+        .asOf(3)
+        .aggregate((near) => ({ sum: near.to("n").sum() })),
+    sqlite:
+      /SEARCH end\d+ USING INDEX sqlite_autoindex_daybook_record_version_1 \(tenant_id=\? AND type_seq=\? AND key=\? AND from_commit=\?\) LEFT-JOIN/,
+    postgres: /Scan (?:using|on) (?:daybook_record_version_tenant_id\w+|versions_closed)/,
+  },
   "the feed": {
     run: (tx) => tx.records.since(1),
     sqlite:
       /SEARCH change USING PRIMARY KEY \(tenant_id=\? AND commit_id>\? AND commit_id<\?\)\n(?:.*\n)*SEARCH before USING INDEX sqlite_autoindex_daybook_record_version_1 \(tenant_id=\? AND type_seq=\? AND key=\? AND from_commit=\?\)/,
     postgres: /Scan (?:using|on) daybook_record_change_pkey/,
+  },
+  "the commits of one": {
+    run: (tx) => tx.records.commits({ actor: "ada" }),
+    sqlite: /SEARCH record_commit USING INDEX commits_by_actor \(tenant_id=\? AND actor=\? AND id>\? AND id<\?\)$/m,
+    postgres: /Index Scan Backward using (?:commits_by_actor|daybook_record_commit_pkey)/,
+  },
+  "the commits of a type": {
+    run: (tx) => tx.records.commits({ type: Thing, actor: "ada" }),
+    sqlite:
+      /SEARCH touched USING PRIMARY KEY \(tenant_id=\? AND type_seq=\? AND commit_id>\? AND commit_id<\?\)\nSEARCH record_commit USING PRIMARY KEY \(tenant_id=\? AND id=\?\)$/,
+    postgres: /Scan Backward using daybook_record_commit_type_pkey/,
+  },
+  "the commits of a time": {
+    run: (tx) => tx.records.commits({ since: 1, until: 2 }),
+    sqlite:
+      /commits_by_time \(tenant_id=\? AND clock_from=\? AND committed_at>\?\)[^]*SEARCH record_commit USING PRIMARY KEY \(tenant_id=\? AND id>\? AND id<\?\)$/,
+    postgres: /commits_by_time[^]*daybook_record_commit_pkey/,
   },
   "a difference": {
     run: (tx) => tx.records.diff(1, 3),
@@ -170,6 +228,7 @@ for (const backend of backends) {
           tags: [`t${index % 700}`],
         }));
       for (const round of [0, 1, 2]) await book.records.putMany(Thing, all(round));
+      await book.records.link(Near, { from: "k1", to: "k2" });
       await analyze(backend, url);
 
       for (const [name, read] of Object.entries(reads)) {

@@ -72,12 +72,12 @@ test("a list without rows tells a person so, and is empty for a program", () => 
     "deadLetters.groups": "There are no dead letters.",
     "deadLetters.list": "There are no such dead letters.",
     "events.list": "There are no such events on this page.",
-    "listeners.list": "There are no listeners.",
+    "listeners.list": "There are no durable listeners.",
     "sinks.list": "There are no sinks.",
   };
   const paper = { width: 80, colour: false, zone: "UTC", now: 0 };
   for (const [key, expected] of Object.entries(said)) {
-    const shown = verbs.find(([each]) => each === key)?.[1].show({ items: [], next: null }, {}) ?? [];
+    const shown = verbs.find(([each]) => each === key)?.[1].show({ items: [], live: [], next: null }, {}) ?? [];
 
     assert.equal(render(shown, paper), expected);
     assert.match(render(shown, { ...paper, width: null }), /^\w[\w\t ]+$/, "a head alone");
@@ -128,6 +128,14 @@ test("the days on which retention removed something are those of UTC, whatever t
 test("a release tells that --apply is about --drop alone, because without it everything goes at once", () => {
   const [, release] = verbs.find(([key]) => key === "book.release") ?? assert.fail();
   assert.match(release.input["apply"]?.about ?? "", /^with --drop: /);
+});
+
+test("who may read sees that a call was made, and who looks after the book what it said", () => {
+  const roles = ["calls.show", "calls.list", "calls.explain", "calls.reveal", "calls.curl", "book.reseal"].map(
+    (key) => verbs.find(([each]) => each === key)?.[1].role,
+  );
+
+  assert.deepEqual(roles, ["read", "read", "read", "admin", "admin", "admin"]);
 });
 
 test("what destroys opens the book to look until --apply, and a release only when it drops", () => {

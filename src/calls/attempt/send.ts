@@ -4,7 +4,6 @@ import type { Clock } from "../../core/clock.ts";
 import { invalid } from "../../core/error.ts";
 import { killPoint } from "../../core/fact.ts";
 import { advise } from "../../core/retry.ts";
-import { refuseUnknown } from "../../core/suggest.ts";
 import { defineJob, type AnyJob } from "../../jobs/define.ts";
 import type { Engine } from "../../jobs/engine.ts";
 import type { RunContext } from "../../jobs/run/run.ts";
@@ -12,10 +11,9 @@ import { neverBlamed } from "../../jobs/settle/settle.ts";
 import { callJobName, callQueue, callRefused } from "../call.ts";
 import type { Phases } from "../client/connector.ts";
 import { exchange, failureOf, reasonOf, type Answer } from "../client/exchange.ts";
-import { checkRequest, outgoingOf, type RequestContent } from "../request/content.ts";
+import { outgoingOf, type RequestContent } from "../request/content.ts";
 import { keepAnswer } from "../request/kept.ts";
 import type { CallsRoom } from "../room.ts";
-import { cloudEventsJson } from "../sink/broker.ts";
 import type { ReadySend } from "./begin.ts";
 import { adviceAfter, answered, failed, saidIn, type AttemptEnd, type Timing } from "./end.ts";
 
@@ -24,7 +22,14 @@ async function sendCall(room: CallsRoom, { store, clock }: Engine, { job, signal
   killPoint("calls.begun");
   const { tenant, runId } = job;
   const { id, kept } = call;
-  const { answer, end } = await send(room, clock, { outgoing, tenant, id, redirects: policy.redirects, signal });
+  const { answer, end } = await send(room, clock, {
+    outgoing,
+    attempts: policy.attempts,
+    tenant,
+    id,
+    redirects: policy.redirects,
+    signal,
+  });
   const { keys } = room.settings;
   const said = answer === undefined ? {} : keepAnswer(saidIn(answer), { keys, tenant, id, runId, kept });
   keep(room.heard, runId, { ...end, ...said });
@@ -35,6 +40,8 @@ async function sendCall(room: CallsRoom, { store, clock }: Engine, { job, signal
 }
 
 type Sending = Pick<ReadySend, "outgoing"> & {
+  /** How often it may be sent in all, where that is said. */
+  readonly attempts: number | undefined;
   readonly tenant: string;
   readonly id: string;
   readonly redirects: number;
@@ -44,7 +51,7 @@ type Sending = Pick<ReadySend, "outgoing"> & {
 type Sent = { readonly answer?: Answer; readonly end: AttemptEnd };
 
 async function send({ settings, agents }: CallsRoom, clock: Clock, sending: Sending): Promise<Sent> {
-  const { outgoing, tenant, id, redirects, signal } = sending;
+  const { outgoing, attempts, tenant, id, redirects, signal } = sending;
   const { host } = outgoing.url;
   const phases: Phases = {};
   const began = clock.monotonic();
@@ -53,7 +60,11 @@ async function send({ settings, agents }: CallsRoom, clock: Clock, sending: Send
     const allow = settings.allowFor(tenant);
     const most = { redirects, bytesMax: settings.responseBytesMax };
     const parts = { ...most, allow, ports: settings.ports, clock, signal, phases };
-    const answer = await agents.use(allow, (dispatcher) => exchange(outgoing, { ...parts, dispatcher }));
+    // What may be sent once, and is not harmless when it is sent again, is not sent on a connection that may be closing.
+    const alone = attempts === 1 && (outgoing.method === "POST" || outgoing.method === "PATCH");
+    const answer = await agents.use({ tenant, allow, alone }, (dispatcher) =>
+      exchange(outgoing, { ...parts, dispatcher }),
+    );
     killPoint("calls.answered");
     return { answer, end: answered(answer, timing()) };
   } catch (error) {
@@ -85,31 +96,12 @@ function notByHand(): never {
   throw invalid("a call is made with calls.submit, and changed with calls.reschedule: its job is not for hands");
 }
 
-export type Webhook = {
-  readonly url: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Signs by Standard Webhooks. While a secret is being changed, give both, the new one first. */
-  readonly secret?: string | readonly string[];
-};
-
-/** Checks a webhook. The message becomes its body. */
-export function checkWebhook(webhook: Webhook): RequestContent {
-  refuseUnknown(webhook, ["url", "headers", "secret"], "webhook");
-  const { url, headers, secret } = webhook;
-  return checkRequest({
-    method: "POST",
-    url,
-    body: "",
-    headers: { "content-type": cloudEventsJson, ...headers },
-    ...(secret === undefined ? {} : { secret }),
-  });
-}
-
 type Delivery = {
   readonly tenant: string;
   /** The same for every attempt: the receiver recognises a repeat by it. */
   readonly id: string;
   readonly body: string;
+  readonly attempts: number | undefined;
   readonly signal: AbortSignal;
 };
 
@@ -119,10 +111,10 @@ export async function deliver(
   room: CallsRoom,
   clock: Clock,
   webhook: RequestContent,
-  { tenant, id, body, signal }: Delivery,
+  { tenant, id, body, attempts, signal }: Delivery,
 ): Promise<void> {
   const outgoing = outgoingOf({ ...webhook, body }, { id, now: clock.now() });
-  const { answer, end } = await send(room, clock, { outgoing, tenant, id, redirects: 0, signal });
+  const { answer, end } = await send(room, clock, { outgoing, attempts, tenant, id, redirects: 0, signal });
   if (end.error_kind === null) return;
   // A refusal is retried too: a receiver may refuse while it is being changed, and attempts are limited.
   const { atLeastMs = 0 } = adviceAfter(end, answer?.headers["retry-after"], clock.now());

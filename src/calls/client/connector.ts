@@ -3,13 +3,14 @@
 // a moment ago.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { lookup as systemLookup, type LookupAddress } from "node:dns";
-import { isIP, type LookupFunction } from "node:net";
+import { isIP, type LookupFunction, type Socket } from "node:net";
+import { networkInterfaces } from "node:os";
 import { rootCertificates } from "node:tls";
 import type { buildConnector, Agent, Dispatcher } from "undici";
 import type { Clock } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
 import type { CallSettings } from "../room.ts";
-import { forbiddenAddress, portOf, refusedDestination, type AllowList } from "./destination.ts";
+import { forbiddenAddress, isOneOf, portOf, refusedDestination, type AllowList } from "./destination.ts";
 
 /** Resolves a name to all of its addresses. */
 export type Lookup = (
@@ -24,14 +25,14 @@ export type Phases = { dns_ms?: number; connect_ms?: number; tls_ms?: number };
 export const phasesOf = new AsyncLocalStorage<Phases>();
 
 type Connect = ReturnType<typeof buildConnector>;
-type ConnectorSettings = Pick<CallSettings, "lookup" | "ca">;
+type ConnectorSettings = Pick<CallSettings, "lookup" | "ownAddresses" | "ca" | "responseBytesMax">;
 
 const connectMs = 10_000;
 
 function guardedConnector(
   build: typeof buildConnector,
   allow: AllowList,
-  { lookup: resolve = resolveAll, ca }: ConnectorSettings,
+  { lookup: resolve = resolveAll, ownAddresses = systemAddresses, ca, responseBytesMax }: ConnectorSettings,
   clock: Clock,
 ): Connect {
   const trusted = ca.length === 0 ? {} : { ca: [...rootCertificates, ...ca] };
@@ -45,7 +46,7 @@ function guardedConnector(
       const began = clock.monotonic();
       resolve(host, (error, addresses) => {
         if (phases !== undefined) phases.dns_ms = clock.monotonic() - began;
-        const bad = open ? undefined : addresses.find(({ address }) => !isAllowed(address));
+        const bad = open ? undefined : addresses.find(({ address }) => whyNot(address) !== undefined);
         const [first] = addresses;
         if (error !== null) answer(error, "", 0);
         else if (bad !== undefined) answer(refusedDestination(`${host} has the address ${bad.address}`), "", 0);
@@ -54,8 +55,10 @@ function guardedConnector(
         else answer(null, first.address, first.family);
       });
     };
-  const isAllowed = (address: string): boolean =>
-    allow.allowsAddress(address) || forbiddenAddress(address) === undefined;
+  const whyNot = (address: string): string | undefined => {
+    if (allow.allowsAddress(address)) return undefined;
+    return forbiddenAddress(address) ?? (isOneOf(address, ownAddresses()) ? `${address} is this machine` : undefined);
+  };
   const guarded = build({ ...usual, lookup: checked(false) });
   const opened = build({ ...usual, lookup: checked(true) });
 
@@ -64,14 +67,14 @@ function guardedConnector(
     const literal = isIP(hostname);
     const open = allow.allowsHost(literal === 6 ? `[${hostname}]` : hostname.toLowerCase(), portOf(options));
     // A socket does not look up a literal address, so it is checked here.
-    if (!open && literal !== 0 && !isAllowed(hostname)) {
-      callback(refusedDestination(forbiddenAddress(hostname) ?? hostname), null);
-      return;
-    }
+    const bad = open || literal === 0 ? undefined : whyNot(hostname);
+    if (bad !== undefined) return callback(refusedDestination(bad), null);
     const phases = phasesOf.getStore();
     const began = clock.monotonic();
-    const socket = (open ? opened : guarded)(options, callback) as unknown as NodeJS.EventEmitter | undefined;
-    if (phases === undefined || socket === undefined) return;
+    const socket = (open ? opened : guarded)(options, callback) as unknown as Socket | undefined;
+    if (socket === undefined) return;
+    socket.once("connect", () => capBytes(socket, socketBytesMax(responseBytesMax)));
+    if (phases === undefined) return;
     socket.once("connect", () => (phases.connect_ms = clock.monotonic() - began - (phases.dns_ms ?? 0)));
     socket.once("secureConnect", () => {
       phases.tls_ms = clock.monotonic() - began - (phases.dns_ms ?? 0) - (phases.connect_ms ?? 0);
@@ -79,8 +82,35 @@ function guardedConnector(
   };
 }
 
+/** A body in chunks of one byte takes six times as much on the socket, and there are headers. */
+function socketBytesMax(bodyBytesMax: number): number {
+  return 8 * bodyBytesMax + 4 * limits.callResponseHeaderBytesMax;
+}
+
+/** Ends a connection on which one request is answered with more bytes than any answer needs. What an answer is made of besides its body and
+ *  its headers (extensions of chunks, answers before the answer) has no end of its own, and nobody else counts it. */
+function capBytes(socket: Socket, bytesMax: number): void {
+  let [written, read, before] = [0, 0, 0];
+  socket.on("readable", () => {
+    // A request was written since: what comes now is its answer.
+    if (socket.bytesWritten !== written) before = read;
+    written = socket.bytesWritten;
+    read = socket.bytesRead;
+    if (read - before > bytesMax) socket.destroy(tooMuch(bytesMax));
+  });
+}
+
+function tooMuch(bytesMax: number): NodeJS.ErrnoException {
+  return Object.assign(new Error(`the answer takes over ${bytesMax} bytes`), { code: "ERR_ANSWER_TOO_LONG" });
+}
+
 function resolveAll(host: string, answer: Parameters<Lookup>[1]): void {
   systemLookup(host, { all: true }, (error, addresses) => answer(error, addresses ?? []));
+}
+
+// Asked anew each time, because addresses come and go.
+function systemAddresses(): string[] {
+  return Object.values(networkInterfaces()).flatMap((each = []) => each.map(({ address }) => address));
 }
 
 function noAddress(host: string): NodeJS.ErrnoException {
@@ -89,24 +119,32 @@ function noAddress(host: string): NodeJS.ErrnoException {
 
 type Kept = { readonly agent: Agent; users: number };
 
-// Each agent is a set of connections, one per allow-list. Few tenants have their own list.
-const agentsMax = 50;
+// Each agent is a set of connections of one tenant. Without connections it is small.
+const agentsMax = 500;
 // A server that does not announce a keep-alive time may close an idle connection at any moment, and a request could be lost.
 const keptMs = 1000;
 
 export type Agents = ReturnType<typeof createAgents>;
 
-/** Connections are kept and shared, but only among tenants with the same allow-list: a tenant that may not reach an address must
- *  not find an open connection to it. */
+/** Who sends: connections are shared by nobody else. A tenant that may not reach an address must not find an open connection to it,
+ *  and a server that knows whom a connection belongs to must not take one tenant's request for another's. */
+type Whose = {
+  readonly tenant: string;
+  readonly allow: AllowList;
+  /** On a connection of its own: a server may close one that was kept in the moment in which a request is sent on it, and then
+   *  nobody can know whether it arrived. */
+  readonly alone: boolean;
+};
+
 export function createAgents(settings: ConnectorSettings, clock: Clock) {
   // The most recently used come last.
   const agents = new Map<string, Kept>();
-  async function make(allow: AllowList): Promise<Agent> {
+  async function make({ allow, alone }: Whose): Promise<Agent> {
     const undici = await loadUndici();
     return new undici.Agent({
       connect: guardedConnector(undici.buildConnector, allow, settings, clock),
       allowH2: false,
-      pipelining: 1,
+      pipelining: alone ? 0 : 1,
       keepAliveTimeout: keptMs,
       keepAliveMaxTimeout: 60_000,
       maxHeaderSize: limits.callResponseHeaderBytesMax,
@@ -130,15 +168,16 @@ export function createAgents(settings: ConnectorSettings, clock: Clock) {
   }
 
   return {
-    /** Sends with the connections of this allow-list, which stay open until `send` has ended. */
-    async use<T>(allow: AllowList, send: (dispatcher: Dispatcher) => Promise<T>): Promise<T> {
-      let kept = agents.get(allow.id);
+    /** Sends with the connections of one tenant, which stay open until `send` has ended. */
+    async use<T>(whose: Whose, send: (dispatcher: Dispatcher) => Promise<T>): Promise<T> {
+      const id = JSON.stringify([whose.tenant, whose.alone, whose.allow.id]);
+      let kept = agents.get(id);
       if (kept === undefined) {
-        const made = await make(allow);
-        kept = agents.get(allow.id) ?? keep(allow.id, made);
+        const made = await make(whose);
+        kept = agents.get(id) ?? keep(id, made);
       } else if (agents.size > 1) {
-        agents.delete(allow.id);
-        agents.set(allow.id, kept);
+        agents.delete(id);
+        agents.set(id, kept);
       }
       kept.users++;
       try {

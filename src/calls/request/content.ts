@@ -1,7 +1,7 @@
 // The request of a call: checked, and as it goes out.
 import { createHmac } from "node:crypto";
 import { invalid } from "../../core/error.ts";
-import { toJson } from "../../core/json.ts";
+import { isPlain, toJson } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
 import { methods, type Method } from "../call.ts";
@@ -110,8 +110,11 @@ const tokenPattern = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** Checks headers and returns them by their lower-case names. A value cannot smuggle in another header. */
 function checkHeaders(given: unknown): Record<string, string> {
   if (given === undefined) return {};
-  if (typeof given !== "object" || given === null || Array.isArray(given)) {
-    throw invalid('headers are pairs of names and texts, such as { accept: "application/json" }');
+  // Headers and a Map have none of their own, and would count as none given.
+  if (!isPlain(given)) {
+    throw invalid(
+      `headers are ${quote(given)}: give pairs of names and texts, such as { accept: "application/json" }; Object.fromEntries(headers) makes them`,
+    );
   }
   const entries = Object.entries(given);
   if (entries.length > limits.callHeadersMax) {

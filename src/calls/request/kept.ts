@@ -2,7 +2,7 @@
 // outside the book. Who may read the book sees where a call went, when, and how it ended; what was said is revealed to who may
 // see secrets. Without a key a call that may have a secret is kept until it has ended, because it has to be sent, and its answers are not.
 import { createHash } from "node:crypto";
-import { invalid } from "../../core/error.ts";
+import { DaybookError, invalid } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
 import { openSealed, type KeyRing } from "../../core/seal.ts";
@@ -50,7 +50,7 @@ function hiddenRequest(content: RequestContent): ShownRequest {
   };
 }
 
-type RequestColumns = {
+export type RequestColumns = {
   readonly request: string;
   readonly content: string;
   readonly key_id: string | null;
@@ -60,13 +60,34 @@ type RequestColumns = {
 
 type About = { readonly keys: Keys; readonly tenant: string; readonly id: string };
 
-/** The columns of a request. Without a key, one with a header that is always a secret is refused. */
+/** The columns of a request. */
 export function keepRequest(content: RequestContent, { keys, tenant, id }: About): RequestColumns {
+  const columns = keep(content, keys, sealedFor(tenant, id));
+  return { ...columns, fingerprint: columns.kept === "until_ended" ? fingerprintOf(id, columns.content) : null };
+}
+
+export type WebhookColumns = Omit<RequestColumns, "fingerprint">;
+
+/** The same of a webhook, of which calls are made later: those of one tenant, or of any ("*"). */
+export function keepWebhook(content: RequestContent, keys: Keys, whose: string): WebhookColumns {
+  return keep(content, keys, webhookFor(whose));
+}
+
+/** What a call keeps that brings a message to a kept webhook. It is made without the key. */
+export function withMessage({ content, ...columns }: WebhookColumns, whose: string, body: string): RequestColumns {
+  const shown = { ...(JSON.parse(columns.request) as ShownRequest), bodyBytes: Buffer.byteLength(body) };
+  const notice: NoticeContent = { webhook: content, whose, body };
+  return { ...columns, request: JSON.stringify(shown), content: JSON.stringify(notice), fingerprint: null };
+}
+
+type NoticeContent = { readonly webhook: string; readonly whose: string; readonly body: string };
+
+// Without a key, a request with a header that is always a secret is refused.
+function keep(content: RequestContent, keys: Keys, about: string): WebhookColumns {
   const request = JSON.stringify(hiddenRequest(content));
   const text = textOf(content);
   if (keys !== undefined) {
-    const sealed = keys.seal(text, sealedFor(tenant, id));
-    return { request, content: sealed, key_id: keys.id, kept: "sealed", fingerprint: null };
+    return { request, content: keys.seal(text, about), key_id: keys.id, kept: "sealed" };
   }
   const secret = sureSecretOf(content);
   if (secret !== undefined) {
@@ -75,14 +96,7 @@ export function keepRequest(content: RequestContent, { keys, tenant, id }: About
         "and requests are sealed with it",
     );
   }
-  const kept = mayHaveSecret(content) ? "until_ended" : "clear";
-  return {
-    request,
-    content: text,
-    key_id: null,
-    kept,
-    fingerprint: kept === "clear" ? null : fingerprintOf(id, text),
-  };
+  return { request, content: text, key_id: null, kept: mayHaveSecret(content) ? "until_ended" : "clear" };
 }
 
 function textOf(content: RequestContent): string {
@@ -105,8 +119,13 @@ export type KeptRequest = {
 /** The request as it was given; undefined when it has left the book. */
 export function openRequest(keys: Keys, { id, tenant_id: tenant, content, key_id: keyId }: KeptRequest) {
   if (content === null) return undefined;
-  const text = keyId === null ? content : openSealed(keys, content, sealedFor(tenant, id));
-  return JSON.parse(text) as RequestContent;
+  const open = (text: string, about: string): RequestContent =>
+    JSON.parse(keyId === null ? text : openSealed(keys, text, about)) as RequestContent;
+  // Sealed text is no JSON, and the JSON of a request begins with another name.
+  if (!content.startsWith('{"webhook":')) return open(content, sealedFor(tenant, id));
+  const { webhook, whose, body } = JSON.parse(content) as NoticeContent;
+  if (whose === "*" || whose === tenant) return { ...open(webhook, webhookFor(whose)), body };
+  throw new DaybookError("internal", `the webhook of call ${id} is another tenant's: it is not sent`);
 }
 
 export function isSameRequest(
@@ -157,6 +176,10 @@ export function openAnswer(keys: Keys, row: KeptAnswerRow): KeptAnswer | undefin
 // What binds sealed text to its call and its attempt: it opens only there.
 export function sealedFor(tenant: string, id: string): string {
   return `call ${id}\n${tenant}`;
+}
+
+function webhookFor(whose: string): string {
+  return `webhook\n${whose}`;
 }
 
 export function answerSealedFor(tenant: string, id: string, runId: string): string {

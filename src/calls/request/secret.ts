@@ -21,19 +21,24 @@ const shortWordsInside = /(?<=[a-z])(?:Code|Pin|Otp|Sig|Sid|Cvv|Cvc|Ssn|Pwd?)s?(
 // Written so that its letters cannot be read as they are.
 const encoded = /%[0-9a-f]{2}|\\u/i;
 
+// A long number, also in groups: of a card, an account, a telephone. Times are numbers of another kind.
+const longNumber = /\d(?:[ .-]?\d){8,}/;
+const times = /\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?Z?)?/g;
+
 const readMax = 65_536;
 
 export function mayBeSecret(text: string): boolean {
   if (text.length > readMax || encoded.test(text)) return true;
   if (words.test(text) || shortWords.test(text) || shortWordsInside.test(text)) return true;
-  for (const [run] of text.matchAll(/[A-Za-z0-9]{6,}/g)) if (!isPlain(run)) return true;
+  const timeless = text.replaceAll(times, " time ");
+  if (longNumber.test(timeless)) return true;
+  for (const [run] of timeless.matchAll(/[A-Za-z0-9]{4,}/g)) if (!isPlain(run)) return true;
   return false;
 }
 
-/** A word as people write it, or a number that is no longer than a date. */
+/** A word as people write it, or a number. */
 function isPlain(run: string): boolean {
-  if (/^\d+$/.test(run)) return run.length <= 8;
-  return run.length <= 20 && /^(?:[A-Z]?[a-z]+(?:[A-Z][a-z]+){0,3}|[A-Z]{1,12})$/.test(run);
+  return /^\d+$/.test(run) || (run.length <= 20 && /^(?:[A-Z]?[a-z]{2,}(?:[A-Z][a-z]+){0,3}|[A-Z]{1,12})$/.test(run));
 }
 
 const mediaTypes = /^(?:application\/(?:[\w.-]+\+)?json|application\/x-www-form-urlencoded|text\/plain)\s*(?:;|$)/i;

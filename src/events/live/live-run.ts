@@ -1,6 +1,6 @@
 // One run of a live handler, from its event to its row. A run that was aborted is recorded as cancelled or timed out, whatever
 // its handler returns or throws after that.
-import { withCause, type Cause } from "../../core/cause.ts";
+import { currentCause, withCause, type Cause } from "../../core/cause.ts";
 import { afterEither, type Clock, type Timer } from "../../core/clock.ts";
 import { DaybookError, describeError, type ErrorDescription } from "../../core/error.ts";
 import { defineFact } from "../../core/fact.ts";
@@ -15,8 +15,7 @@ import { inSpan } from "../../telemetry/trace.ts";
 import type { LiveEvent } from "../event.ts";
 import type { LiveDefinition } from "./define.ts";
 
-/** A run of a live listener has ended. */
-export const liveRunEnded = defineFact<{
+export type LiveRunEnded = {
   readonly tenant: string;
   readonly name: string;
   readonly runId: string;
@@ -24,7 +23,10 @@ export const liveRunEnded = defineFact<{
   readonly status: RunStatus;
   readonly durationMs: number;
   readonly error: { readonly type: string; readonly message: string } | null;
-}>("live.run_ended");
+};
+
+/** A run of a live listener has ended, or an event that waited was skipped. */
+export const liveRunEnded = defineFact<LiveRunEnded>("live.run_ended");
 
 export type LiveParts = {
   readonly clock: Clock;
@@ -66,6 +68,7 @@ export class LiveRun {
     if (timeoutMs !== null) {
       this.#timer = this.#parts.clock.after(timeoutMs, () => this.abort(timedOut(timeoutMs)));
     }
+    this.#parts.writer.open.add(this);
     try {
       const handler = run as (payload: unknown, context: LiveContext) => unknown;
       const traced = { name, kind: "listener", runId: this.id, tenant, attempt: 1, traceparent: null };
@@ -104,6 +107,18 @@ export class LiveRun {
     this.#end("skipped", { type: "ShutdownError", message, trace: null });
   }
 
+  /** The process is about to end with an error, which is this run's if its code threw it. */
+  crashed(error: ErrorDescription): void {
+    if (currentCause()?.runId === this.id) return this.#end("error", error);
+    this.#end("lost", { type: "LostError", message: "its process ended with an uncaught exception", trace: null });
+  }
+
+  /** Records an error that came after it had ended, as a run of its own that this one caused. */
+  failLate(error: unknown): void {
+    const event = { ...this.event, causeRunId: this.id, rootRunId: this.event.rootRunId ?? this.id };
+    new LiveRun(this.#parts, this.definition, event, () => undefined).fail(error);
+  }
+
   /** Every run has a signal, so it is made only when the handler asks for it. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
@@ -124,6 +139,7 @@ export class LiveRun {
     this.#ended = true;
     this.#timer?.cancel();
     const { clock, writer, session } = this.#parts;
+    writer.open.delete(this);
     const { event } = this;
     const durationMs = Math.max(0, clock.monotonic() - this.#startedMs);
     // The reason for the abort says more than what the aborted handler threw.
@@ -168,8 +184,10 @@ export class LiveRun {
 }
 
 // Rows that the handler makes carry its run's id, and events that it publishes continue the chain of the event it heard.
-function causeOf({ id: runId, event: { rootRunId, chainDepth: depth, stored } }: LiveRun): Cause {
-  const cause = { runId, rootRunId: rootRunId ?? runId, depth };
+function causeOf(run: LiveRun): Cause {
+  const { id: runId, event } = run;
+  const { rootRunId, chainDepth: depth, stored } = event;
+  const cause = { runId, rootRunId: rootRunId ?? runId, depth, late: (error: unknown) => run.failLate(error) };
   return stored === null ? cause : { ...cause, event: { ...stored, depth } };
 }
 

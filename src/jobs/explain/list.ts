@@ -15,6 +15,7 @@ import { momentMs, toWindow } from "../../telemetry/report/scope.ts";
 import type { RunStatus } from "../../telemetry/run.ts";
 import { commandColumns, type CommandRecord } from "../command/command-record.ts";
 import { endedStatuses, openStatuses, statusNow, type JobOrigin, type JobStatus, type WaitsFor } from "../job.ts";
+import { shownNotice, type ShownNotice } from "../notice.ts";
 import { findTemplate } from "../template/template.ts";
 
 export type JobRecord = {
@@ -47,6 +48,11 @@ export type JobRecord = {
   readonly progress: { readonly done: number; readonly note: string | null } | null;
   readonly cause: { readonly runId: string; readonly rootRunId: string } | null;
   readonly run: JobRun | null;
+};
+
+export type JobDetails = JobRecord & {
+  /** Which webhook is told of which end, by its template or its definition. */
+  readonly notify: ShownNotice | null;
 };
 
 export type JobRun = {
@@ -214,6 +220,17 @@ export async function findJob(store: Store, tenant: string, id: string): Promise
   const [record] = await toRecords(store, rows);
   if (record === undefined) throw notFound(`there is no job ${id}`, { id });
   return record;
+}
+
+export async function readJob(store: Store, tenant: string, id: string): Promise<JobDetails> {
+  const job = await findJob(store, tenant, id);
+  const [kept] = await store.read<{
+    notify: string | null;
+  }>(sql`select coalesce(template.notify, definition.notify) as notify
+    from daybook_job job left join daybook_definition definition on definition.name = job.name
+    left join daybook_job_template template on template.tenant_id = job.tenant_id and template.id = job.template_id
+    where job.tenant_id = ${tenant} and job.id = ${id}`);
+  return { ...job, notify: shownNotice(kept?.notify ?? null) };
 }
 
 export async function readChain(store: Store, tenant: string, id: string): Promise<JobRecord[]> {

@@ -12,16 +12,18 @@ import { conflict, notFound } from "../../core/error.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, skipLocked } from "../../storage/word.ts";
-import { groupEnded, tellAllEnded, type Ended, type Ports } from "../kind.ts";
+import { groupEnded, type Ended, type Ports } from "../kind.ts";
 import { cancelChannel, doneChannel, jobsChannel, type JobRow } from "../job.ts";
 import { freeKeys } from "../key.ts";
+import type { GroupEnd } from "../notice.ts";
+import { tellAllEnded, tellIf } from "../settle/notify.ts";
 import { passOn } from "../wait/park.ts";
 import type { Ending } from "../settle/settle.ts";
 import { cancelInLine, restand, skipInLine } from "../state.ts";
 
 export type GroupMode = "sequential" | "parallel";
 export type OnFailure = "stop" | "continue" | "skip";
-export type GroupStatus = "open" | "completed" | "failed" | "partial" | "cancelled";
+export type GroupStatus = "open" | GroupEnd;
 
 export type GroupRow = {
   seq: number;
@@ -33,6 +35,8 @@ export type GroupRow = {
   slots: number;
   cancel_requested_at: number | null;
   stopped_at: number | null;
+  name: string | null;
+  notify: string | null;
 };
 
 /** Nothing is added to the group any more, and what fails is not tried again. */
@@ -78,7 +82,7 @@ export async function memberEnded(tx: Tx, ports: Ports, group: GroupRow, ended: 
     if (group.on_failure === "stop") await cancelRest(tx, ports, group);
     else await tellLeft(tx, ports, await skipInLine(tx, openOf(group)));
   }
-  await goOn(tx, group, { held: ended.waits_for === "release" });
+  await goOn(tx, ports, group, { held: ended.waits_for === "release" });
 }
 
 export type CancelledGroup = { readonly id: string; readonly status: "cancelled" | "cancelling" };
@@ -93,7 +97,7 @@ export async function cancelGroup(tx: Tx, ports: Ports, id: string): Promise<Can
   await tx.run(sql`update daybook_job_group as job_group set cancel_requested_at = ${group.cancel_requested_at}
     where seq = ${group.seq}`);
   await cancelRest(tx, ports, group);
-  await goOn(tx, group);
+  await goOn(tx, ports, group);
   const left = await tx.get(openOf(group));
   return { id, status: left === undefined ? "cancelled" : "cancelling" };
 }
@@ -125,10 +129,10 @@ export async function tellLeft(tx: Tx, ports: Ports, left: readonly JobRow[]): P
 }
 
 /** Lets the next one begin, or ends the group when none is left. Behind one that was held, the next one is. */
-async function goOn(tx: Tx, group: GroupRow, { held } = { held: false }): Promise<void> {
+async function goOn(tx: Tx, ports: Ports, group: GroupRow, { held } = { held: false }): Promise<void> {
   const next = await tx.get<{ seq: number; waits_for: string | null; available_at: number }>(sql`select seq, waits_for,
       available_at from daybook_line where group_seq = ${group.seq} order by group_slot limit 1`);
-  if (next === undefined) return finish(tx, group);
+  if (next === undefined) return finish(tx, ports, group);
   if (group.mode === "parallel" || next.waits_for !== "group") return;
   // One that was retried by hand stands before the one whose turn it is, and waits for its end.
   const current = await tx.get(sql`select seq from daybook_line
@@ -140,7 +144,7 @@ async function goOn(tx: Tx, group: GroupRow, { held } = { held: false }): Promis
   tx.wake(jobsChannel);
 }
 
-async function finish(tx: Tx, group: GroupRow): Promise<void> {
+async function finish(tx: Tx, { notices }: Ports, group: GroupRow): Promise<void> {
   const failed = await tx.get(sql`select job.seq from daybook_job job left join daybook_run run on run.job_seq = job.seq
     where job.group_seq = ${group.seq} and coalesce(run.status, '') <> 'success' and not exists (
       select 1 from daybook_job child where child.retry_of = job.seq and child.group_seq = job.group_seq) limit 1`);
@@ -149,7 +153,20 @@ async function finish(tx: Tx, group: GroupRow): Promise<void> {
   await tx.run(sql`update daybook_job_group as job_group set status = ${status}, finished_at = ${tx.now}
     where seq = ${group.seq}`);
   tx.wake(doneChannel);
-  tx.afterCommit(() => groupEnded.state({ tenant: group.tenant_id, id: group.id, status }));
+  const { tenant_id: tenant, id, name, notify } = group;
+  if (notices !== undefined && notify !== null) {
+    const said = {
+      tenant,
+      type: `group.${status}`,
+      id,
+      name,
+      data: { id, name, status },
+      runId: null,
+      rootRunId: null,
+    };
+    await tellIf(tx, notices, notify, status, said);
+  }
+  tx.afterCommit(() => groupEnded.state({ tenant, id, status }));
 }
 
 function statusOf(group: GroupRow, allCompleted: boolean): GroupStatus {

@@ -3,6 +3,7 @@
 import { conflict, DaybookError, invalid, notFound } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
+import { quote } from "../../core/quote.ts";
 import { checkWord, refuseUnknown, refuseUnknownFilter } from "../../core/suggest.ts";
 import { shape } from "../../storage/shape.ts";
 import { joinSql, rawSql, sql } from "../../storage/sql.ts";
@@ -16,6 +17,7 @@ import { endedStatuses, jobsChannel, openStatuses, statusNow, type JobStatus } f
 import type { LookUp, Within } from "../jobs.ts";
 import { lanesOf } from "../claim/lane.ts";
 import { awaitEnd, awaitMs, refuseToBlock, type AwaitOptions } from "../result.ts";
+import { groupEnds, keptNotice, shownNotice, type GroupEnd, type Notice, type ShownNotice } from "../notice.ts";
 import { cancelGroup, holdGroup, isEnding } from "./group.ts";
 import type { CancelledGroup, GroupMode, GroupRow, GroupStatus, OnFailure } from "./group.ts";
 
@@ -26,6 +28,8 @@ export type GroupOptions = {
   readonly mode: GroupMode;
   /** When one fails for good or is cancelled: `stop` (default) cancels the rest, `skip` skips it, `continue` lets it run. */
   readonly onFailure?: OnFailure;
+  /** Tells a webhook how the group ended: a call that is made in the same commit. */
+  readonly notify?: Notice<GroupEnd>;
 };
 
 export type MadeGroup = { readonly id: string; readonly jobs: readonly Enqueued[] };
@@ -61,6 +65,11 @@ export function groupVerbs(ports: Ports, lookUp: LookUp, within: Within): GroupV
     async create(options, build) {
       const asked: [AnyJob | string, unknown, EnqueueOptions | undefined][] = [];
       let open = true;
+      if (typeof build !== "function") {
+        throw invalid(
+          `the jobs of the group are ${quote(build)}: give a function, (group) => { group.add(job, params); }`,
+        );
+      }
       await build({
         add(definition: AnyJob | string, params?: unknown, more?: EnqueueOptions) {
           if (!open) throw invalid("group.add was called after the group was made: use groups.add(id, …)");
@@ -75,7 +84,7 @@ export function groupVerbs(ports: Ports, lookUp: LookUp, within: Within): GroupV
         found.set(wanted, definition);
         members.push(await prepareJob(definition, params, more));
       }
-      return within((tx) => createGroup(tx, options, members));
+      return within((tx) => createGroup(tx, ports, options, members));
     },
     async add(id: string, definition: AnyJob | string, params?: unknown, options: EnqueueOptions = {}) {
       const prepared = await prepareJob(await lookUp(definition), params, options);
@@ -113,18 +122,25 @@ async function waitForGroup(store: Store, tenant: string, id: string, options: A
   });
 }
 
-async function createGroup(tx: Tx, options: GroupOptions, members: readonly Prepared[]): Promise<MadeGroup> {
-  refuseUnknown(options, ["name", "mode", "onFailure"], "group");
-  const { name, mode, onFailure = "stop" } = options;
+async function createGroup(
+  tx: Tx,
+  ports: Ports,
+  options: GroupOptions,
+  members: readonly Prepared[],
+): Promise<MadeGroup> {
+  refuseUnknown(options, ["name", "mode", "onFailure", "notify"], "group");
+  const { name, mode, onFailure = "stop", notify } = options;
   if (name !== undefined) checkName(name, "group name");
   checkWord(mode, ["sequential", "parallel"], "mode");
   checkWord(onFailure, ["stop", "continue", "skip"], "onFailure");
   if (members.length === 0) throw invalid("a group has at least one job: add one in the function given to create");
   refuseTooMany(members.length);
   members.forEach(refuseKeys);
+  const told = { ends: groupEnds, what: "the group", tenant: tx.tenant };
+  const kept = notify === undefined ? null : keptNotice(ports, notify, told);
   const group = await tx.get<Inserted>(sql`insert into daybook_job_group
-      (tenant_id, id, name, mode, on_failure, slots, created_at)
-    values (${tx.tenant}, ${tx.ids()}, ${name ?? null}, ${mode}, ${onFailure}, ${members.length}, ${tx.now})
+      (tenant_id, id, name, mode, on_failure, slots, notify, created_at)
+    values (${tx.tenant}, ${tx.ids()}, ${name ?? null}, ${mode}, ${onFailure}, ${members.length}, ${kept}, ${tx.now})
     returning seq, id, mode`);
   const { id } = group as Inserted;
   return { id, jobs: await insertMembers(tx, group as Inserted, members, 0) };
@@ -189,6 +205,7 @@ export type GroupRecord = {
   readonly status: GroupStatus;
   readonly createdAt: number;
   readonly finishedAt: number | null;
+  readonly notify: ShownNotice | null;
   /** How many slots there are, and in which status the last job of each is. */
   readonly progress: { readonly total: number } & { readonly [Status in JobStatus]: number };
 };
@@ -218,14 +235,18 @@ const membersOf = sql`left join daybook_job job on job.group_seq = g.seq and not
 const statuses: readonly GroupStatus[] = ["open", "completed", "failed", "partial", "cancelled"];
 
 const columns = sql`g.id, g.name, g.mode, g.on_failure as "onFailure", g.status, g.created_at as "createdAt",
-  g.finished_at as "finishedAt", g.slots as "progress.total" ${joinSql(counts)}`;
+  g.finished_at as "finishedAt", g.notify as "notify json", g.slots as "progress.total" ${joinSql(counts)}`;
 
 async function findGroup(store: Store, tenant: string, id: string): Promise<GroupRecord> {
   const rows = await store.readHeavy<Row>(sql`select ${columns} from daybook_job_group g ${membersOf}
     where g.tenant_id = ${tenant} and g.id = ${id} group by g.seq`);
-  const [group] = shape<GroupRecord>(rows);
+  const [group] = toGroups(rows);
   if (group !== undefined) return group;
   throw notFound(`there is no group ${id}`, { id });
+}
+
+function toGroups(rows: readonly Row[]): GroupRecord[] {
+  return shape<GroupRecord>(rows).map((each) => ({ ...each, notify: shownNotice(each.notify) }));
 }
 
 async function listGroups(store: Store, tenant: string, filter: GroupFilter): Promise<GroupPage> {
@@ -238,7 +259,7 @@ async function listGroups(store: Store, tenant: string, filter: GroupFilter): Pr
   const rows = await store.readHeavy<Row>(sql`with page as (select seq from daybook_job_group job_group
       where tenant_id = ${tenant} ${ofStatus} ${older} order by id desc limit ${limit + 1})
     select ${columns} from page join daybook_job_group g on g.seq = page.seq ${membersOf} group by g.seq order by g.id desc`);
-  return cutPage(shape<GroupRecord>(rows), limit, ({ id }) => id);
+  return cutPage(toGroups(rows), limit, ({ id }) => id);
 }
 
 async function groupMembers(store: Store, tenant: string, id: string): Promise<GroupMember[]> {

@@ -69,7 +69,9 @@ async function execute(engine: Engine, definition: AnyJob, state: RunState, part
   const { job } = state;
   const ids = { runId: job.run_id, rootRunId: job.root_run_id ?? job.run_id, parentRunId: job.cause_run_id };
   // Nothing is copied that need not be: this runs once for every job.
-  const cause = job.about === null ? ids : { ...ids, ...heardOf(job) };
+  const made = job.about === null ? ids : { ...ids, ...heardOf(job) };
+  const cause =
+    definition.owner === undefined ? made : { ...made, late: (error: unknown) => failLate(state, parts, error) };
   try {
     const parsed: unknown = JSON.parse(job.params);
     const { options, builtIn } = definition;
@@ -88,9 +90,19 @@ async function execute(engine: Engine, definition: AnyJob, state: RunState, part
   } catch (thrown) {
     if (state.abortReason !== undefined) return interrupted(engine, state, thrown);
     const advice = adviceOf(thrown);
-    if (advice?.skip === true) return endingOf(engine, state, "skipped");
+    if (advice?.skip === true) {
+      return { ...endingOf(engine, state, "skipped"), error: { ...describeError(thrown), trace: null } };
+    }
     return { ...endingOf(engine, state, "error"), error: describeError(thrown), advice };
   }
+}
+
+// Its run is written, or about to be, and does not change any more.
+function failLate(state: RunState, parts: ContextParts, error: unknown): void {
+  const { type, message, trace } = describeError(error);
+  const line = toLogLine(`after its handler had ended: ${type}: ${message}`, { trace }, "error");
+  state.logs.push({ ...line, at: parts.now() });
+  parts.changed(state);
 }
 
 function tracedOf({ name, kind, run_id: runId, tenant_id: tenant, attempt, traceparent }: RunState["job"]): Traced {

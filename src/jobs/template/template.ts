@@ -13,7 +13,10 @@ import { shape } from "../../storage/shape.ts";
 import type { Row, Store, Tx } from "../../storage/store.ts";
 import { forShare } from "../../storage/word.ts";
 import type { ReadRows } from "../definition.ts";
+import { endedStatuses, type FinishedStatus } from "../job.ts";
 import type { LookUp, Within } from "../jobs.ts";
+import type { Ports } from "../kind.ts";
+import { keptNotice, shownNotice, type Notice, type ShownNotice } from "../notice.ts";
 import { prepareJob, checkSettings, settingNames } from "../define.ts";
 import type { EnqueueOptions, Prepared, AnyJob, Job, JobSettings } from "../define.ts";
 import type { AwaitableJob } from "../result.ts";
@@ -35,6 +38,7 @@ export type TemplateRecord = {
   readonly backoff: Backoff | null;
   readonly timeoutMs: number | null;
   readonly losses: number | null;
+  readonly notify: ShownNotice | null;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** While this is set, no jobs are made from it. */
@@ -45,7 +49,7 @@ export type TemplateRecord = {
 
 /** For `shape`. */
 export const selectTemplates = sql`select seq as ".seq", id, name, job_name as job, params as "params json", queue, priority,
-    attempts, backoff as "backoff json", timeout_ms as "timeoutMs", losses, created_at as "createdAt",
+    attempts, backoff as "backoff json", timeout_ms as "timeoutMs", losses, notify as "notify json", created_at as "createdAt",
     updated_at as "updatedAt", archived_at as "archivedAt", revision
   from daybook_job_template job_template`;
 
@@ -60,11 +64,16 @@ export async function readTemplate(
   lock = sql``,
 ): Promise<TemplateRecord | undefined> {
   const rows = await read<Row>(sql`${selectTemplates} where tenant_id = ${tenant} and name = ${name} ${lock}`);
-  return shape<TemplateRecord>(rows)[0];
+  return toTemplates(rows)[0];
+}
+
+export function toTemplates(rows: readonly Row[]): TemplateRecord[] {
+  return shape<TemplateRecord>(rows).map((each) => ({ ...each, notify: shownNotice(each.notify) }));
 }
 
 /** The same, or an error that says which name was probably meant. */
 export async function findTemplate(read: ReadRows, tenant: string, name: string, lock?: Sql): Promise<TemplateRecord> {
+  if (typeof name !== "string") checkName(name, "template name");
   const found = await readTemplate(read, tenant, name, lock);
   if (found !== undefined) return found;
   const others = await read<{ name: string }>(sql`select name from daybook_job_template job_template
@@ -141,7 +150,7 @@ export function definedOnly<T extends object>(given: T): T {
 // a job from a template notices that it is no longer the one it read.
 
 /** What is left out, the definition of the job decides. */
-export type TemplateSettings = JobSettings;
+export type TemplateSettings = JobSettings & { readonly notify?: Notice<FinishedStatus> };
 
 /** `params` are defaults: a job gets them with the overrides of `enqueueFrom` laid over, property by property. */
 export type TemplateOptions<Input = unknown> = TemplateSettings & { readonly params?: Partial<Input> };
@@ -182,15 +191,15 @@ export type Templates = TemplateVerbs & ReturnType<typeof templateReads>;
 
 type Given = TemplateChanges & { readonly job?: AnyJob | string };
 
-const known = ["job", "params", ...settingNames];
+const known = ["job", "params", ...settingNames, "notify"];
 
-export function templateVerbs(lookUp: LookUp, within: Within): TemplateVerbs {
+export function templateVerbs(ports: Pick<Ports, "notices">, lookUp: LookUp, within: Within): TemplateVerbs {
   return {
     async create(name: string, given: TemplateOptions & { readonly job: AnyJob | string }) {
       refuseUnknown(given, known, `template ${quote(name)}`);
       const { job, ...options } = given;
       const jobName = (await lookUp(job)).name;
-      return within((tx) => createTemplate(tx, name, { ...options, jobName }));
+      return within((tx) => createTemplate(tx, ports, name, { ...options, jobName }));
     },
     async edit(name: string, given: Given) {
       refuseUnknown(given, known, `template ${quote(name)}`);
@@ -199,7 +208,11 @@ export function templateVerbs(lookUp: LookUp, within: Within): TemplateVerbs {
         throw invalid(`nothing to change in template ${quote(name)}: give one of ${known.join(", ")}`);
       }
       const jobName = job === undefined ? undefined : (await lookUp(job)).name;
-      return within((tx) => change(tx, name, toCells({ ...changes, jobName })));
+      return within(async (tx) => {
+        const changed = await change(tx, name, toCells(tx, ports, name, { ...changes, jobName }));
+        if (changes.notify !== undefined) await ports.notices?.changed(tx);
+        return changed;
+      });
     },
     // Once archived, it stays so since the first time.
     archive: (name) => within((tx) => change(tx, name, { archived_at: tx.now }, sql`and archived_at is null`)),
@@ -222,17 +235,19 @@ export function templateReads(store: Store, tenant: string) {
       const rows = await store.readHeavy<Row>(sql`${selectTemplates} where tenant_id = ${tenant}
         and seq < ${after ?? Number.MAX_SAFE_INTEGER} ${asked} order by seq desc limit ${limit + 1}`);
       const { items, next } = cutPage(rows, limit, (row) => row[".seq"] as number);
-      return { items: shape(items), next };
+      return { items: toTemplates(items), next };
     },
   };
 }
 
 async function createTemplate(
   tx: Tx,
+  ports: Pick<Ports, "notices">,
   name: string,
   given: TemplateOptions & { readonly jobName: string },
 ): Promise<TemplateRecord> {
-  const cells = toCells({ params: {}, ...given });
+  const cells = toCells(tx, ports, name, { params: {}, ...given });
+  if (given.notify !== undefined) await ports.notices?.changed(tx);
   const created = await tx.run(sql`insert into daybook_job_template
       (tenant_id, id, name, job_name, params, created_at, updated_at, revision)
     values (${tx.tenant}, ${tx.ids()}, ${checkName(name, "template name")}, '', '', ${tx.now}, ${tx.now}, 0)
@@ -257,14 +272,21 @@ async function change(tx: Tx, name: string, cells: Cells, which = sql``): Promis
   return findTemplate((statement) => tx.all(statement), tx.tenant, name);
 }
 
-function toCells({ jobName, params, ...to }: TemplateChanges & { readonly jobName?: string | undefined }): Cells {
+function toCells(
+  { tenant }: Tx,
+  ports: Pick<Ports, "notices">,
+  name: string,
+  { jobName, params, notify, ...to }: TemplateChanges & { readonly jobName?: string | undefined },
+): Cells {
   const given = Object.fromEntries(Object.entries(to).filter(([, value]) => value !== null));
   if (params === null) throw invalid("params is null: leave it out when there are no defaults");
   const { timeout, ...cells } = { ...to, ...checkSettings(given) } as Cells;
+  const told = { ends: endedStatuses, what: `template ${quote(name)}`, tenant };
   return {
     ...cells,
     timeout_ms: timeout,
     job_name: jobName,
+    notify: notify === undefined || notify === null ? notify : keptNotice(ports, notify, told),
     params: params === undefined ? undefined : toJson(params, { what: "params" }),
   };
 }

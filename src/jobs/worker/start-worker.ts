@@ -46,15 +46,19 @@ export type WorkerOptions = {
   readonly queues?: readonly string[];
   /** How long stop() waits for what runs before it asks it to end; default 8 s, because a container has 10. */
   readonly grace?: Duration;
+  /** Whether an error that escapes from a handler of an app, such as a promise that nobody awaited, ends the process. Otherwise it
+   *  fails its run, and the process goes on. Default: false for `work` and `daybook run`, true for `startWorker`. */
+  readonly strict?: boolean;
 };
 
 export type WorkerSettings = ReturnType<typeof checkWorkerOptions>;
 
-const known: readonly (keyof WorkerOptions)[] = ["concurrency", "queues", "grace"];
+const known: readonly (keyof WorkerOptions)[] = ["concurrency", "queues", "grace", "strict"];
 
 export function checkWorkerOptions(options: WorkerOptions) {
   refuseUnknown(options, known, "worker");
-  const { queues } = options;
+  const { queues, strict } = options;
+  if (strict !== undefined && typeof strict !== "boolean") throw invalid(`strict is ${quote(strict)}: true or false`);
   if (queues !== undefined && !Array.isArray(queues)) {
     throw invalid(`queues is ${quote(queues)}: give a list of names, such as ["mail"]`);
   }

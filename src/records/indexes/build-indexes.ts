@@ -15,9 +15,9 @@ function builtIn(keep: Keep): { definitions: ReadonlyMap<string, AnyRecordType> 
   return keep("built indexes", () => ({ definitions: new Map() }));
 }
 
-/** Whether the book has the indexes that the definition declares. Without them no statement may name one. */
-export function isBuilt(keep: Keep, type: AnyRecordType): boolean {
-  return builtIn(keep).definitions.get(type.name) === type;
+/** The definition of this name whose indexes the book has. No statement may name an index of another. */
+export function builtDefinition(keep: Keep, name: string): AnyRecordType | undefined {
+  return builtIn(keep).definitions.get(name);
 }
 
 export async function buildIndexes({ store, definitions }: RecordRoom): Promise<void> {

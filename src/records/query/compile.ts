@@ -1,9 +1,11 @@
 // A condition as SQL. A leaf is true, or false or null, which count as the same; `not` turns both into true.
+import { invalid } from "../../core/error.ts";
 import { rawSql, sql, type Dialect, type Sql } from "../../storage/sql.ts";
 import { anyOf } from "../../storage/word.ts";
 import { samePath, type Index, type Path } from "../define/definition.ts";
 import { hasItem } from "../indexes/declared-index.ts";
-import type { Condition, Place, Scalar } from "./condition.ts";
+import { asOwn, endOf } from "./condition.ts";
+import type { Condition, End, Leaf, Place, RelatedCondition, Scalar } from "./condition.ts";
 import { beginning, beginningOf, columnTerm, fieldTerm, sqliteNumber, type Root, type Term } from "./term.ts";
 
 /** What a place means: the columns of the record, and how to reach its endpoints. */
@@ -16,42 +18,68 @@ export type Scope = {
   /** The row with the columns `key`, `from_key` … of the record. */
   readonly record: Sql;
   readonly indexes: readonly Index[];
-  /** Whether an endpoint of the record fits; null for an entity. */
-  readonly endpoint: ((side: "from" | "to", where: (scope: Scope) => Sql) => Sql) | null;
+  /** The columns of endpoints that are read beside the record. */
+  readonly ends: { readonly [end in End]?: (column: string) => Sql };
+  /** Whether an endpoint of the record fits. */
+  readonly endpoint: (end: End, where: Condition) => Sql;
+  /** Whether enough is related to the record. */
+  readonly related: (condition: RelatedCondition) => Sql;
   readonly names: { next: number };
 };
 
 export function compileCondition(scope: Scope, condition: Condition): Sql {
+  const end = endOf(condition);
+  if (end !== undefined && scope.ends[end] === undefined) return scope.endpoint(end, asOwn(condition));
   switch (condition.op) {
     case "and":
     case "or": {
-      const parts = condition.of.map((each) => compileCondition(scope, each));
+      const apart = end === undefined ? together(condition.op, condition.of) : condition.of;
+      const parts = apart.map((each) => compileCondition(scope, each));
       return condition.op === "and" ? joinWith(" and ", parts, "1 = 1") : joinWith(" or ", parts, "1 = 0");
     }
     case "not":
       return sql`(${compileCondition(scope, condition.of)}) is not true`;
-    case "ne":
-      return sql`(${atPlace(scope, condition.at, (term) => equal(scope.dialect, term, condition.value))}) is not true`;
-    case "notIn":
-      return sql`(${atPlace(scope, condition.at, (term) => oneOf(scope.dialect, term, condition.value))}) is not true`;
-    case "isNull":
-      return sql`(${atPlace(scope, condition.at, isThere)}) is not true`;
-    case "isNotNull":
-      return atPlace(scope, condition.at, isThere);
-    case "eq":
-      return atPlace(scope, condition.at, (term) => equal(scope.dialect, term, condition.value));
-    case "in":
-      return atPlace(scope, condition.at, (term) => oneOf(scope.dialect, term, condition.value));
+    case "related":
+      return scope.related(condition);
     case "any":
       if (isMember(scope, condition)) return hasItem(scope, condition.at.path, condition.where.value);
-      return atPlace(scope, condition.at, (term) => anyItem(scope, term, condition.where));
+      return anyItem(scope, termAt(scope, condition.at), condition.where);
+    default:
+      return compareTerm(scope.dialect, termAt(scope, condition.at), condition);
+  }
+}
+
+function compareTerm(dialect: Dialect, term: Term, condition: Exclude<Leaf, { readonly where: Condition }>): Sql {
+  switch (condition.op) {
+    case "eq":
+      return equal(dialect, term, condition.value);
+    case "ne":
+      return sql`(${equal(dialect, term, condition.value)}) is not true`;
+    case "in":
+      return oneOf(dialect, term, condition.value);
+    case "notIn":
+      return sql`(${oneOf(dialect, term, condition.value)}) is not true`;
+    case "isNull":
+      return sql`(${isThere(term)}) is not true`;
+    case "isNotNull":
+      return isThere(term);
     case "startsWith":
     case "endsWith":
     case "contains":
-      return atPlace(scope, condition.at, (term) => textual(scope.dialect, term, condition.op, condition.value));
+      return textual(dialect, term, condition.op, condition.value);
     default:
-      return atPlace(scope, condition.at, (term) => ordered(scope.dialect, term, condition.op, condition.value));
+      return ordered(dialect, term, condition.op, condition.value);
   }
+}
+
+/** The same conditions, those about one endpoint as one: its document is looked up once. */
+function together(op: "and" | "or", conditions: readonly Condition[]): readonly Condition[] {
+  const byEnd = Map.groupBy(conditions, endOf);
+  const ends = (["from", "to"] as const).flatMap((end): Condition[] => {
+    const of = byEnd.get(end) ?? [];
+    return of.length === 0 ? [] : [{ op, of }];
+  });
+  return [...(byEnd.get(undefined) ?? []), ...ends];
 }
 
 const keyColumns = { key: "key", fromKey: "from_key", toKey: "to_key", instanceKey: "instance_key" } as const;
@@ -62,14 +90,10 @@ export function termAt(scope: Scope, { side, path }: Place): Term {
     const column = rawSql(keyColumns[side as keyof typeof keyColumns]);
     return columnTerm(scope.dialect, sql`${scope.record}.${column}`);
   }
-  return fieldTerm(scope.dialect, scope.root, path, isIndexed(scope, path));
-}
-
-function atPlace(scope: Scope, place: Place, leaf: (term: Term) => Sql): Sql {
-  const { side, path } = place;
-  if (side !== "from" && side !== "to") return leaf(termAt(scope, place));
-  if (scope.endpoint === null) return rawSql("1 = 0");
-  return scope.endpoint(side, (end) => leaf(termAt(end, { side: "value", path })));
+  if (side !== "from" && side !== "to") return fieldTerm(scope.dialect, scope.root, path, isIndexed(scope, path));
+  const column = scope.ends[side];
+  if (column === undefined) throw invalid(`"${side}" is the end of a relation, and this is about something else`);
+  return fieldTerm(scope.dialect, { column: column("body") }, path, false);
 }
 
 function isIndexed({ indexes }: Scope, path: Path): boolean {

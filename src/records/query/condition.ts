@@ -4,6 +4,7 @@
 //
 // Conditions compare texts, numbers and booleans. Null and missing are one thing, which only isNull and isNotNull ask for. A
 // value of another type than the one it is compared with does not match.
+import { checkCount } from "../../core/count.ts";
 import { invalid } from "../../core/error.ts";
 import { isObject } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
@@ -18,6 +19,10 @@ export type Place = { readonly side: Side; readonly path: Path };
 
 type Ordered = "lt" | "lte" | "gt" | "gte";
 type Textual = "startsWith" | "endsWith" | "contains";
+export type Counted = "eq" | "ne" | Ordered;
+
+/** Along a relation: `out`, from `from` to `to`, or `in`, against it. */
+export type Way = "out" | "in";
 
 export type Condition =
   | { readonly op: "eq" | "ne"; readonly at: Place; readonly value: Scalar }
@@ -27,13 +32,30 @@ export type Condition =
   | { readonly op: "isNull" | "isNotNull"; readonly at: Place }
   /** Of an array: whether `where` holds for one of its items. The places in `where` begin at the item. */
   | { readonly op: "any"; readonly at: Place; readonly where: Condition }
+  | RelatedCondition
   | { readonly op: "and"; readonly of: readonly Condition[] }
   | { readonly op: "or"; readonly of: readonly Condition[] }
   | { readonly op: "not"; readonly of: Condition };
 
+/** Of an entity, or of an endpoint: how many relations of this name begin there (`in`: end there) for which `where` holds. The places
+ *  in `where` are those of the relation. */
+export type RelatedCondition = {
+  readonly op: "related";
+  readonly at: Place;
+  readonly relation: string;
+  readonly way: Way;
+  readonly where: Condition;
+  readonly is: Counted;
+  readonly count: number;
+};
+
+/** An end of a relation. */
+export type End = "from" | "to";
+
 export type Op = Condition["op"];
 
-const ops = "eq, ne, lt, lte, gt, gte, in, notIn, startsWith, endsWith, contains, isNull, isNotNull, any, and, or, not";
+const ops =
+  "eq, ne, lt, lte, gt, gte, in, notIn, startsWith, endsWith, contains, isNull, isNotNull, any, related, and, or, not";
 
 const sides: readonly Side[] = ["value", "from", "to", "key", "fromKey", "toKey", "instanceKey"];
 
@@ -67,6 +89,8 @@ export function checkCondition(given: unknown, depth = 0): Condition {
       return { op, of: checkCondition(of, depth + 1) };
     case "any":
       return { op, at: checkField(at), where: checkItemCondition(checkCondition(where, depth + 1)) };
+    case "related":
+      return checkRelated(given, depth);
     case "isNull":
     case "isNotNull":
       return { op, at: checkPlace(at) };
@@ -100,7 +124,7 @@ export function addParts(before: number, condition: Condition): number {
 }
 
 /** Checked once, when the question is asked, because its conditions come one by one. */
-export function checkBytes(conditions: readonly Condition[]): void {
+export function checkBytes(conditions: unknown): void {
   const bytes = Buffer.byteLength(JSON.stringify(conditions));
   if (bytes <= limits.questionBytesMax) return;
   throw invalid(
@@ -108,16 +132,33 @@ export function checkBytes(conditions: readonly Condition[]): void {
   );
 }
 
-type Leaf = Exclude<Condition, { of: unknown }>;
+export type Leaf = Exclude<Condition, { of: unknown }>;
 
-/** The conditions on single places that a condition is made of; those inside `any` belong to its items. */
+/** The conditions on single places that a condition is made of; those inside `any` belong to its items, and those inside `related`
+ *  to its relations. */
 export function leavesOf(condition: Condition): readonly Leaf[] {
   if (condition.op === "and" || condition.op === "or") return condition.of.flatMap(leavesOf);
   return condition.op === "not" ? leavesOf(condition.of) : [condition];
 }
 
+/** The end of a relation that a condition is about, if it is about nothing else. */
+export function endOf(condition: Condition): End | undefined {
+  const leaves = leavesOf(condition);
+  const [first] = leaves;
+  const side = first?.at.side;
+  if (side !== "from" && side !== "to") return undefined;
+  return leaves.every(({ at, op }) => at.side === side && op !== "related") ? side : undefined;
+}
+
+/** A condition about an end of a relation, as one about the entity there. */
+export function asOwn(condition: Condition): Condition {
+  if (condition.op === "and" || condition.op === "or") return { op: condition.op, of: condition.of.map(asOwn) };
+  if (condition.op === "not") return { op: "not", of: asOwn(condition.of) };
+  return { ...condition, at: { side: "value", path: condition.at.path } };
+}
+
 function countParts(condition: Condition): number {
-  const counts = leavesOf(condition).map((leaf) => (leaf.op === "any" ? 1 + countParts(leaf.where) : 1));
+  const counts = leavesOf(condition).map((leaf) => ("where" in leaf ? 1 + countParts(leaf.where) : 1));
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
@@ -137,8 +178,32 @@ function checkField(given: unknown): Place {
 }
 
 function checkItemCondition(condition: Condition): Condition {
-  if (leavesOf(condition).every(({ at }) => at.side === "value")) return condition;
+  if (leavesOf(condition).every(({ at, op }) => at.side === "value" && op !== "related")) return condition;
   throw invalid(`inside "any" only the item itself can be asked about`);
+}
+
+const counts: readonly Counted[] = ["eq", "ne", "lt", "lte", "gt", "gte"];
+
+function checkRelated(given: Record<string, unknown>, depth: number): RelatedCondition {
+  const { at, relation, way, where, is, count } = given;
+  const place = checkPlace(at);
+  if (place.path.length > 0 || !["value", "from", "to"].includes(place.side)) {
+    throw invalid("only an entity is related to others, not a field of it");
+  }
+  if (typeof relation !== "string") throw invalid(`"related" names a relation, not ${quote(relation)}`);
+  if (way !== "out" && way !== "in") throw invalid(`the way of "related" is "out" or "in", not ${quote(way)}`);
+  const known = counts.find((each) => each === is);
+  if (known === undefined) throw invalid(`a count is compared by ${counts.join(", ")}, not by ${quote(is)}`);
+  const checked = checkCount(count as number, "a count of what is related", 0, Number.MAX_SAFE_INTEGER);
+  return {
+    op: "related",
+    at: place,
+    relation,
+    way,
+    where: checkCondition(where, depth + 1),
+    is: known,
+    count: checked,
+  };
 }
 
 function checkScalar(value: unknown, op: string): Scalar {
@@ -202,6 +267,8 @@ function evaluateLeaf(condition: Leaf, found: unknown): boolean {
       return found === null || found === undefined;
     case "isNotNull":
       return found !== null && found !== undefined;
+    case "related":
+      throw invalid("a condition about what is related is looked up in the book: ask a query");
     case "any":
       return Array.isArray(found) && found.some((item) => evaluate(condition.where, ({ path }) => follow(item, path)));
     case "startsWith":
@@ -223,7 +290,7 @@ function isOrdered(op: Ordered, difference: number): boolean {
 }
 
 /** Numbers by size, texts by code point, as the databases do. */
-function compare(one: string | number, other: string | number): number {
+export function compare(one: string | number, other: string | number): number {
   if (typeof one === "number" || typeof other === "number") return Number(one) - Number(other);
   return Buffer.compare(Buffer.from(one), Buffer.from(other));
 }

@@ -14,6 +14,12 @@ export type Order = { readonly at: Place; readonly direction: "asc" | "desc" };
 /** A row's value in one of the order's places. */
 export type OrderValue = string | number | null;
 
+/** What the order makes of a value. */
+export function orderValue(value: unknown): OrderValue {
+  if (typeof value === "boolean") return value ? 1 : 0;
+  return typeof value === "string" || typeof value === "number" ? value : null;
+}
+
 /** The order of a list. On PostgreSQL it sorts by columns that the select must have, so that two selects can have one order. SQLite
  *  sorts by expressions: a column could hold a number that JavaScript cannot. */
 export function sortedBy(scope: Scope, orders: readonly Order[]): { readonly columns: Sql; readonly order: Sql } {
@@ -47,7 +53,7 @@ function keyColumn(scope: Scope): Sql {
 }
 
 // SQLite sorts values of several types by itself. PostgreSQL sorts by the kind of value first, then by the number or the text.
-function sortables(dialect: Dialect, term: Term): [Sql, ...Sql[]] {
+export function sortables(dialect: Dialect, term: Term): [Sql, ...Sql[]] {
   const { type, number, json, text } = term;
   if (dialect === "sqlite") return [plain(term)];
   return [

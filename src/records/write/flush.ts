@@ -7,50 +7,50 @@ import { limits } from "../../core/limits.ts";
 import { rawSql, sql, type Sql, type Value } from "../../storage/sql.ts";
 import type { Awaitable, Tx } from "../../storage/store.ts";
 import { asText, forUpdate, lockKeyOf, rowSet, valuesInto } from "../../storage/word.ts";
-import { kindOf, recordUnitOf, rowColumns, statedRevision, toRow } from "./record-unit.ts";
+import { kindOf, rowColumns, statedRevision, toRow } from "./record-unit.ts";
 import type { Change, RecordUnit } from "./record-unit.ts";
 
 export const recordsChannel = "records";
-
-/** Writes what the transaction's unit holds, if it has one. */
-export async function flushRecords(tx: Tx): Promise<void> {
-  const unit = recordUnitOf(tx);
-  if (unit !== undefined) await flushUnits(tx, [unit]);
-}
 
 /** Writes a commit for each unit that has changes, in their order. */
 export async function flushUnits(tx: Tx, units: readonly RecordUnit[]): Promise<void> {
   const commits = units.map(toCommit).filter(({ changes }) => changes.length > 0);
   if (commits.length === 0) return;
-  const write = tx.dialect === "sqlite" ? writeOnSqlite : writeOnPostgres;
   // Sent first, so that on PostgreSQL it travels with the flush and the head is held no longer for it.
-  const [heard, { first, closed }] = await Promise.all([heardTypes(tx, commits), write(tx, commits)]);
-  let expected = 0;
-  for (const { changes } of commits) for (const { before } of changes) if (before !== undefined) expected++;
-  if (closed !== expected) {
-    throw new DaybookError(
-      "internal",
-      `a commit closed ${closed} versions but had read ${expected}: it was rolled back`,
-    );
-  }
-  if (heard.size > 0) {
-    for (const [index, { unit, changes }] of commits.entries()) await stateFacts(unit, changes, first + index, heard);
+  const [heard, first] = await Promise.all([heardTypes(tx, commits), writeCommits(tx, commits)]);
+  for (const [index, commit] of commits.entries()) {
+    await stateFacts(commit, first + index, heard);
+    commit.unit.changes.clear();
   }
   tx.wake(recordsChannel);
 }
 
+/** Writes them, and returns the number of the first. */
+export async function writeCommits(tx: Tx, commits: readonly Commit[]): Promise<number> {
+  const write = tx.dialect === "sqlite" ? writeOnSqlite : writeOnPostgres;
+  const { first, closed } = await write(tx, commits);
+  let expected = 0;
+  for (const { changes } of commits) for (const { before } of changes) if (before !== undefined) expected++;
+  if (closed === expected) return first;
+  throw new DaybookError("internal", `a commit closed ${closed} versions but had read ${expected}: it was rolled back`);
+}
+
 const noteColumns = { actor: "text", reason: "text", metadata: "text", run_id: "text", root_run_id: "text" } as const;
 
-type Commit = Readonly<Record<keyof typeof noteColumns, string | null>> & {
+export type Commit = Readonly<Record<keyof typeof noteColumns, string | null>> & {
   readonly unit: RecordUnit;
   readonly changes: readonly Change[];
 };
 
-function toCommit(unit: RecordUnit): Commit {
+/** What the unit still has to write. */
+export function toCommit(unit: RecordUnit): Commit {
   const { notes, cause } = unit;
-  // A record that the unit both made and deleted leaves no trace.
-  const changes = [...unit.changes.values()].filter(({ before, body }) => before !== undefined || body !== null);
-  unit.changes.clear();
+  const changes: Change[] = [];
+  for (const change of unit.changes.values()) {
+    // A record that the unit both made and deleted leaves no trace.
+    const leavesTrace = change.before !== undefined || change.body !== null;
+    if (leavesTrace && change.written === undefined) changes.push(change);
+  }
   return {
     unit,
     changes,
@@ -63,7 +63,10 @@ function toCommit(unit: RecordUnit): Commit {
 }
 
 /** The names of the changed types that have listeners. */
-async function heardTypes(tx: Tx, commits: readonly Commit[]): Promise<ReadonlySet<string>> {
+export async function heardTypes(
+  tx: Tx,
+  commits: readonly Pick<Commit, "unit" | "changes">[],
+): Promise<ReadonlySet<string>> {
   const names = new Set<string>();
   for (const { changes } of commits) for (const { type } of changes) names.add(type.name);
   const hooks = commits[0]?.unit.room.hooks;
@@ -73,12 +76,14 @@ async function heardTypes(tx: Tx, commits: readonly Commit[]): Promise<ReadonlyS
   return new Set(heard.flat());
 }
 
-async function stateFacts(
-  { tx, room: { hooks }, cause }: RecordUnit,
-  changes: readonly Change[],
+/** Tells the listeners what changed; a history that is imported is not told. */
+export async function stateFacts(
+  { unit, changes }: Pick<Commit, "unit" | "changes">,
   commit: number,
   heard: ReadonlySet<string>,
 ): Promise<void> {
+  const { tx, room, cause } = unit;
+  if (heard.size === 0 || unit.madeAt !== undefined) return;
   for (const change of changes) {
     const { type, key, ends, body, before } = change;
     if (!heard.has(type.name)) continue;
@@ -87,7 +92,7 @@ async function stateFacts(
     const about = { tenant: tx.tenant, type: type.name, key, from, to, instance };
     const kind = kindOf(change);
     const record = { ...about, kind, revision: statedRevision(change), commit, value };
-    await hooks.onFact(tx, { type: `record.${type.name}.${kind}`, record }, cause);
+    await room.hooks.onFact(tx, { type: `record.${type.name}.${kind}`, record }, cause);
   }
 }
 
@@ -99,7 +104,7 @@ async function readClosed(tx: Tx, { row, key, before }: Change): Promise<string>
 }
 
 /** The columns that a live row hands on to its closed version. */
-const versionColumns = rawSql([...Object.keys(rowColumns), "tenant_id", "from_commit"].join(", "));
+export const versionColumns = rawSql([...Object.keys(rowColumns), "tenant_id", "from_commit"].join(", "));
 /** Those that an entity has; reading the others shows. */
 const entityColumns = rawSql("type_seq, key, body, revision, schema_version, tenant_id, from_commit");
 
@@ -121,17 +126,9 @@ type Head = { commit: number; at: number; from: number };
 
 async function writeOne(tx: Tx, made: Commit): Promise<{ commit: number; closed: number }> {
   const { tenant } = tx;
-  const { actor, reason, metadata, run_id: run, root_run_id: root, changes } = made;
-  const head = await tx.get<Head>(sql`
-    insert into daybook_record_head (tenant_id, commit_id, committed_at, clock_from) values (${tenant}, 1, ${tx.now}, 1)
-    on conflict (tenant_id) do update set commit_id = commit_id + 1,
-      committed_at = case when ${wasSetBack} then excluded.committed_at else max(committed_at, excluded.committed_at) end,
-      clock_from = case when ${wasSetBack} then commit_id + 1 else clock_from end
-    returning commit_id as "commit", committed_at as at, clock_from as "from"`);
-  const { commit, at, from } = head as Head;
-  await tx.run(sql`insert into daybook_record_commit
-      (tenant_id, id, committed_at, clock_from, changes, actor, reason, metadata, run_id, root_run_id)
-    values (${tenant}, ${commit}, ${at}, ${from}, ${changes.length}, ${actor}, ${reason}, ${metadata}, ${run}, ${root})`);
+  const { unit, changes } = made;
+  const commit = unit.ahead?.commit ?? (await beginCommit(tx, made));
+  const positions = unit.ahead?.positions ?? 0;
   const entities: Value[][] = [];
   const relations: Value[][] = [];
   const updated: Value[][] = [];
@@ -140,7 +137,7 @@ async function writeOne(tx: Tx, made: Commit): Promise<{ commit: number; closed:
   const deleted: number[] = [];
   for (const [position, change] of changes.entries()) {
     const { before, body, key, ends, row, revision } = change;
-    logged.push([tenant, commit, position, row.seq, key, kindOf(change), statedRevision(change)]);
+    logged.push([tenant, commit, positions + position, row.seq, key, kindOf(change), statedRevision(change)]);
     if (before === undefined) {
       const own = [row.seq, key, body, revision, row.schemaVersion, tenant, commit];
       if (ends === null) entities.push(own);
@@ -163,11 +160,39 @@ async function writeOne(tx: Tx, made: Commit): Promise<{ commit: number; closed:
   await runEach(tx, insertEntity, entities);
   await runEach(tx, insertRelation, relations);
   await runEach(tx, insertChange, logged);
+  const types = [...new Set(changes.map(({ row }) => row.seq))];
+  await runEach(
+    tx,
+    insertType,
+    types.map((seq) => [tenant, seq, commit]),
+  );
   return { commit, closed: replacing + deleting };
 }
 
-// A small step back of the clock is smoothed here as it is for transactions (core/clock.ts).
-const wasSetBack = sql`committed_at > excluded.committed_at + ${rawSql(String(limits.clockSmoothMs))}`;
+/** Makes the commit of a unit, and returns its number. */
+async function beginCommit(tx: Tx, made: Commit): Promise<number> {
+  const { tenant } = tx;
+  const { at: now, wasSetBack } = timeOf(tx, made.unit, "committed_at", limits.clockSmoothMs);
+  const { actor, reason, metadata, run_id: run, root_run_id: root, changes } = made;
+  const head = await tx.get<Head>(sql`
+    insert into daybook_record_head (tenant_id, commit_id, committed_at, clock_from) values (${tenant}, 1, ${now}, 1)
+    on conflict (tenant_id) do update set commit_id = commit_id + 1,
+      committed_at = case when ${wasSetBack} then excluded.committed_at else max(committed_at, excluded.committed_at) end,
+      clock_from = case when ${wasSetBack} then commit_id + 1 else clock_from end
+    returning commit_id as "commit", committed_at as at, clock_from as "from"`);
+  const { commit, at, from } = head as Head;
+  await tx.run(sql`insert into daybook_record_commit
+      (tenant_id, id, committed_at, clock_from, changes, actor, reason, metadata, run_id, root_run_id)
+    values (${tenant}, ${commit}, ${at}, ${from}, ${changes.length}, ${actor}, ${reason}, ${metadata}, ${run}, ${root})`);
+  return commit;
+}
+
+/** The time of a commit, and whether the clock was set back. A small step back is smoothed here as it is for transactions (core/clock.ts); a
+ *  commit of the past keeps its time. */
+function timeOf(tx: Tx, { madeAt }: RecordUnit, last: string, smoothMs: number): { at: number; wasSetBack: Sql } {
+  const allowed = madeAt === undefined ? smoothMs : 0;
+  return { at: madeAt ?? tx.now, wasSetBack: rawSql(`${last} > excluded.committed_at + ${allowed}`) };
+}
 
 const updateRecord =
   "update daybook_record set body = ?, revision = ?, schema_version = ?, from_commit = ? where seq = ?";
@@ -177,6 +202,9 @@ const insertRelation = `insert into daybook_record (type_seq, key, body, revisio
   from_type_seq, from_key, to_type_seq, to_key, instance_key) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const insertChange = `insert into daybook_record_change (tenant_id, commit_id, position, type_seq, key, kind, revision)
   values (?, ?, ?, ?, ?, ?, ?)`;
+
+const insertType =
+  "insert into daybook_record_commit_type (tenant_id, type_seq, commit_id) values (?, ?, ?) on conflict do nothing";
 
 function runEach(tx: Tx, text: string, rows: readonly (readonly Value[])[]): Awaitable<number> {
   return rows.length === 0 ? 0 : tx.run(valuesInto(text, rows));
@@ -199,27 +227,31 @@ function close(tx: Tx, { columns, ended, seqs, commit }: Closing): Awaitable<num
 
 /** One statement for all commits. Its parts all read what was there before it. */
 async function writeOnPostgres(tx: Tx, commits: readonly Commit[]): Promise<Flushed> {
+  const { unit } = commits[0] as Commit;
+  const positions = unit.ahead?.positions ?? 0;
   const incoming = commits.flatMap(({ changes }, index) =>
-    changes.map((change, position) => ({ ...toRow(change), index, position })),
+    changes.map((change, position) => ({ ...toRow(change), index, position: positions + position })),
   );
   const made = commits.map((commit, index) => ({ ...commit, index, changes: commit.changes.length }));
   // As on SQLite; besides, a transaction that waited for another one's commit has the earlier time although no clock was set.
-  const isSetBack = sql`head.committed_at > excluded.committed_at + ${rawSql(String(limits.busyMsMax))}`;
-  const flushed = await tx.get<Flushed>(sql`
-    with head as (
+  const { at, wasSetBack } = timeOf(tx, unit, "head.committed_at", limits.busyMsMax);
+  const begin = sql`head as (
       insert into daybook_record_head as head (tenant_id, commit_id, committed_at, clock_from)
-      values (${tx.tenant}, ${commits.length}, ${tx.now}, 1)
+      values (${tx.tenant}, ${commits.length}, ${at}, 1)
       on conflict (tenant_id) do update set commit_id = head.commit_id + excluded.commit_id,
-        committed_at = case when ${isSetBack} then excluded.committed_at
+        committed_at = case when ${wasSetBack} then excluded.committed_at
           else greatest(head.committed_at, excluded.committed_at) end,
-        clock_from = case when ${isSetBack} then head.commit_id + 1 else head.clock_from end
+        clock_from = case when ${wasSetBack} then head.commit_id + 1 else head.clock_from end
       returning tenant_id, commit_id - ${commits.length - 1} as first, committed_at, clock_from),
-    incoming as materialized (select rows.*, head.first + rows.index as commit_id, head.tenant_id
-      from ${rowSet("rows", incomingColumns, incoming)}, head),
     made as (insert into daybook_record_commit
         (tenant_id, id, committed_at, clock_from, changes, actor, reason, metadata, run_id, root_run_id)
       select tenant_id, first + index, committed_at, clock_from, changes, actor, reason, metadata, run_id, root_run_id
-      from ${rowSet("made", madeColumns, made)}, head),
+      from ${rowSet("made", madeColumns, made)}, head)`;
+  const goOn = sql`head as (select tenant_id, commit_id as first from daybook_record_head where tenant_id = ${tx.tenant})`;
+  const flushed = await tx.get<Flushed>(sql`
+    with ${unit.ahead === undefined ? begin : goOn},
+    incoming as materialized (select rows.*, head.first + rows.index as commit_id, head.tenant_id
+      from ${rowSet("rows", incomingColumns, incoming)}, head),
     closing as (select record.*, incoming.commit_id as to_commit,
         case incoming.kind when 'deleted' then 'deleted' else 'replaced' end as ended
       from incoming join daybook_record record on record.seq = incoming.seq),
@@ -234,7 +266,9 @@ async function writeOnPostgres(tx: Tx, commits: readonly Commit[]): Promise<Flus
         revision, schema_version, tenant_id, commit_id
       from incoming where incoming.kind = 'created'),
     logged as (insert into daybook_record_change (tenant_id, commit_id, position, type_seq, key, kind, revision)
-      select tenant_id, commit_id, position, type_seq, key, kind, revision from incoming)
+      select tenant_id, commit_id, position, type_seq, key, kind, revision from incoming),
+    touched as (insert into daybook_record_commit_type (tenant_id, type_seq, commit_id)
+      select distinct tenant_id, type_seq, commit_id from incoming on conflict do nothing)
     select first, (select count(*) from closed) as closed from head`);
   return flushed as Flushed;
 }

@@ -21,6 +21,8 @@ export type Change = RecordKey & {
   /** Null: the record is deleted. */
   body: string | null;
   readonly revision: number;
+  /** What of it stands in the tables before its unit has ended. */
+  written?: { readonly body: string | null } | undefined;
 };
 
 export function kindOf({ before, body }: Change): ChangeKind {
@@ -81,6 +83,12 @@ export type RecordUnit = {
   readonly cause: Cause | undefined;
   readonly changes: Map<Current, Change>;
   notes: CommitNotes;
+  /** When its commit was made, if that was not now. */
+  madeAt?: number;
+  /** Its commit, where that was begun before the unit has ended, and how many changes were written to it. */
+  ahead?: { readonly commit: number; readonly positions: number };
+  /** The last write ahead of the end; rejected, it fails the unit, because part of it may be in the tables. */
+  showing?: Promise<void>;
   typeOf(type: AnyRecordType): Promise<WritableType>;
   /** Reads many keys at once, before they are written; `whole`: with their documents. */
   prefetch(type: AnyRecordType, keys: readonly string[], how: "whole" | "without documents"): Promise<WritableType>;

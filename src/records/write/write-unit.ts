@@ -6,8 +6,9 @@ import { jitter } from "../../core/id.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import type { OneRecord, WithinUnit } from "../record-verbs.ts";
 import type { RecordRoom } from "../room.ts";
-import { flushRecords, flushUnits, holdHead } from "./flush.ts";
+import { flushUnits, holdHead } from "./flush.ts";
 import { createUnit, recordUnit, type RecordUnit, type SharedSight } from "./record-unit.ts";
+import { flushRecords } from "./unit-end.ts";
 
 type Work<T> = (unit: RecordUnit) => Promise<T>;
 

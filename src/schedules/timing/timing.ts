@@ -93,7 +93,7 @@ export type TimingInput =
   | { readonly daily: string };
 
 export type TimingOptions = {
-  /** An IANA name such as "Europe/Madrid". Default: UTC. */
+  /** An IANA name such as "Europe/Madrid". Default: that of the app or the book, or else UTC. */
   readonly zone?: string;
   /** A local time that the clock skips is due at the end of the gap ("shift", the default), or not at all. */
   readonly gap?: "shift" | "skip";

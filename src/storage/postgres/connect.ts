@@ -146,11 +146,15 @@ function clientConfig(driver: typeof pg, server: Server): ClientConfig {
     connectionTimeoutMillis: connectMsMax,
     keepAlive: true,
     pipeline: true,
-    types: {
-      // Times, counts and sequences are 64 bits wide and travel as text; they are JavaScript numbers everywhere here.
-      getTypeParser: (oid: number, format?: "text" | "binary"): unknown =>
-        oid === driver.types.builtins.INT8 ? parseInteger : driver.types.getTypeParser(oid, format),
-    },
+    types: integerTypes(driver),
+  };
+}
+
+/** Times, counts and sequences are 64 bits wide and travel as text; they are JavaScript numbers everywhere here. */
+export function integerTypes({ types }: typeof pg): CustomTypesConfig {
+  return {
+    getTypeParser: (oid: number, format?: "text" | "binary"): unknown =>
+      oid === types.builtins.INT8 ? parseInteger : types.getTypeParser(oid, format),
   };
 }
 

@@ -21,6 +21,7 @@ import {
   sendAlone,
   type Server,
 } from "./connect.ts";
+import { joinTransaction } from "./join-transaction.ts";
 import { migratePostgres } from "./migrate-postgres.ts";
 import { runOwnTransaction } from "./own-transaction.ts";
 import { fromPostgresError } from "./postgres-error.ts";
@@ -110,6 +111,11 @@ export async function openPostgres(
       while (how.putsRight !== true && time.isWrong()) await time.putRight();
       if (how.by === "shared") return groups.add(unit, how.tenant ?? "default");
       return underWay.track(runOwnTransaction(parts, unit, how));
+    },
+    async join(client, unit, tenant) {
+      refuseClosed("join");
+      while (time.isWrong()) await time.putRight();
+      return underWay.track(joinTransaction(parts, client, unit, tenant));
     },
     begunEnded: () => Promise.allSettled([underWay.begunEnded(), groups.add(() => undefined, "default")]),
     read,

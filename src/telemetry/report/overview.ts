@@ -7,7 +7,7 @@ import { rawSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { seekEach } from "../../storage/word.ts";
 import { dayMs, hourMs, minuteMs, wholeName, type SeriesKey } from "../rollup/series.ts";
-import type { Dropped } from "../run-writer.ts";
+import type { Dropped } from "../run-batch.ts";
 import { onlyOwn } from "../session.ts";
 import { ofSeries, rollupsOf, together, type Scope } from "./scope.ts";
 import { sums, tallyOf, type SumRow, type Tally } from "./summary.ts";

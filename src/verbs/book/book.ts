@@ -1,5 +1,5 @@
 // errors, logs, metrics, info, tenants and doctor: how the book is, and how things go in it.
-import type { Book, BookInfo, Finding } from "../../index.ts";
+import type { Book, BookInfo, BookZone, Finding } from "../../index.ts";
 import { limits } from "../../core/limits.ts";
 import { listed, paged } from "../list.ts";
 import { maybe, text, word } from "../field.ts";
@@ -72,7 +72,7 @@ retention removes.`,
     words: "info",
     of: "book",
     about: "show what the book is: where, which engine, which schema, how big",
-    async run(book): Promise<BookInfo & { sessionsRunning: number }> {
+    async run(book): Promise<BookInfo & BookZone & { sessionsRunning: number }> {
       return { ...(await book.info()), sessionsRunning: await countRunning(book) };
     },
     show: infoPage,
@@ -122,7 +122,7 @@ async function countRunning(book: Book): Promise<number> {
   return Number(row?.count ?? 0);
 }
 
-function infoPage(about: BookInfo & { readonly sessionsRunning: number }): Part[] {
+function infoPage(about: BookInfo & BookZone & { readonly sessionsRunning: number }): Part[] {
   const isFile = about.dialect === "sqlite";
   const migrations = table(about.migrations, {
     migration: ({ number }) => number,
@@ -137,6 +137,7 @@ function infoPage(about: BookInfo & { readonly sessionsRunning: number }): Part[
       "schema version": about.schemaVersion,
       size: bytes(about.bytes),
       "write-ahead log": isFile ? bytes(about.walBytes) : null,
+      zone: about.zone,
       sessions: `${about.sessionsRunning} running`,
     }),
     section("migrations", migrations),

@@ -1,4 +1,4 @@
-// recover, mend and retain: what keeps a book in order. Each says what it would do, and does it once it is told to.
+// recover, mend, reseal and retain: what keeps a book in order. Each says what it would do, and does it once it is told to.
 import type { Book, Eviction, JobRule, Recovery, Retained, RetainOptions } from "../../index.ts";
 import { invalid } from "../../core/error.ts";
 import { retentionParts } from "../../open/retention.ts";
@@ -53,6 +53,32 @@ that the clock of this machine is right. It is about all tenants.`,
             ...mended.map(({ name, count: found }) => `${found} against "${name}"`),
             dryRun ? "mend them with --apply" : "mended",
           ],
+  }),
+
+  reseal: admin({
+    words: "reseal",
+    of: "book",
+    destroys: true,
+    background: true,
+    about: "say what is not sealed with the first key in DAYBOOK_KEY, and with --apply seal it anew",
+    more: `For a change of keys. Give the new key first and the old ones after it, separated by commas, to every process;
+then seal anew what calls sent and were answered, and take the old keys away. What is kept in clear because
+there was no key is sealed, too. It says what it would seal, and seals it with --apply. What no given key
+opens stays as it is, and is counted (exit code 20). It works in slices, so others write in between, and it
+may be interrupted and repeated. It is about all tenants.`,
+    input: applying,
+    examples: ["reseal", "reseal --apply"],
+    run: (book, { apply = false }) => book.reseal({ dryRun: !apply }),
+    show({ dryRun, keyId, requests, answers, missing }) {
+      const found = `${count(requests, "request")} and ${count(answers, "answer")}`;
+      return [
+        dryRun
+          ? `${found} would be sealed with key ${keyId}; seal them with --apply`
+          : `${found} sealed with key ${keyId}`,
+        ...missing.map((each) => `${each.count} sealed with key ${each.keyId}, which is not given`),
+      ];
+    },
+    verdict: ({ missing }) => (missing.length === 0 ? undefined : "found"),
   }),
 
   retain: admin({

@@ -1,7 +1,9 @@
 // commits: what was changed in records, when, by whom and why.
 import type { ChangeRecord, CommitRecord } from "../../index.ts";
-import { paged } from "../list.ts";
-import { whole } from "../field.ts";
+import type { Page } from "../../core/page.ts";
+import { maybe, text, time, whole } from "../field.ts";
+import { paged, pageOf } from "../list.ts";
+import { page } from "../shared-fields.ts";
 import { changeTable } from "./record-view.ts";
 import { asJson, fields, section, when, type Part } from "../shown.ts";
 import { read } from "../verb.ts";
@@ -10,9 +12,17 @@ export const commits = {
   list: paged({
     words: "commits list",
     about: "list commits, the newest first",
-    async find(book, { after, ...rest }) {
+    input: {
+      actor: maybe(text("only those of this actor", "who")),
+      since: maybe(time("only those made from then on, ISO 8601 with a zone")),
+      until: maybe(time("only those made before then")),
+      type: maybe(text("only those that changed records of this type", "name")),
+    },
+    examples: ["commits list --actor ada --since 2026-11-01T00:00:00Z --type order"],
+    async find(book, { after, type: name, ...rest }) {
       const before = after === undefined ? {} : { before: Number(after) };
-      const { items, next } = await book.records.commits({ ...rest, ...before });
+      const type = name === undefined ? {} : { type: await book.records.type(name) };
+      const { items, next } = await book.records.commits({ ...rest, ...before, ...type });
       return { items, next: next === null ? null : String(next) };
     },
     columns: {
@@ -22,7 +32,7 @@ export const commits = {
       who: ({ actor }) => actor,
       why: ({ reason }) => reason,
     },
-    none: "There are no commits, or none before that one.",
+    none: "There are no such commits.",
     least: ["when"],
   }),
 
@@ -30,14 +40,21 @@ export const commits = {
     words: "commits show <id>",
     about: "show one commit and what it changed",
     more: "Of a record that was updated only the fields that changed are shown, each on a line of its own.",
-    input: { id: whole("the number of the commit", 1, 1_000_000_000_000) },
-    examples: ["commits show 17"],
-    async run(book, { id }): Promise<CommitRecord & { items: readonly Omit<ChangeRecord, "commit" | "at">[] }> {
-      const commit = await book.records.commit(id);
-      const { items } = await book.records.since(id - 1, { limit: 1 });
-      return { ...commit, items: items.map(({ commit: _commit, at: _at, ...change }) => change) };
+    input: {
+      id: whole("the number of the commit", 1, 1_000_000_000_000),
+      type: maybe(text("only its changes of this type", "name")),
+      ...page,
     },
-    show: ({ items, ...commit }) => [
+    examples: ["commits show 17"],
+    async run(book, input): Promise<CommitRecord & Page<Omit<ChangeRecord, "commit" | "at">>> {
+      const commit = await book.records.commit(input.id);
+      const { items, next } = await pageOf(book, "changes", input, async ({ id, type: name, ...rest }) => {
+        const only = name === undefined ? {} : { type: await book.records.type(name) };
+        return book.records.changes(id, { ...rest, ...only });
+      });
+      return { ...commit, items: items.map(({ commit: _commit, at: _at, ...change }) => change), next };
+    },
+    show: ({ items, next: _next, ...commit }) => [
       ...aboutCommit(commit),
       section(
         "changes",

@@ -54,6 +54,13 @@ export function condition(about: string): Field<string, false> {
   };
 }
 
+export const filters = maybe(
+  list(condition("only records for which this holds; may be given several times"), {
+    one: "filter",
+    max: limits.conditionsMax,
+  }),
+);
+
 /** Words that take no value. */
 const alone = ["isNull", "isNotNull"];
 

@@ -1,5 +1,5 @@
 // How a person reads the keys of records, and what changed.
-import type { RelationKey } from "../../index.ts";
+import type { Entry, RelationKey } from "../../index.ts";
 import { isObject } from "../../core/json.ts";
 import { table, type Part } from "../shown.ts";
 
@@ -8,6 +8,14 @@ export function keyText(key: string | RelationKey): string {
   const instance = key.instance === undefined || key.instance === "" ? "" : ` (${key.instance})`;
   return `${key.from} → ${key.to}${instance}`;
 }
+
+/** How a list shows records. */
+export const recordColumns = {
+  key: (entry: Entry) => keyText(entry.key),
+  revision: (entry: Entry) => entry.revision,
+  commit: (entry: Entry) => entry.commit,
+  document: (entry: Entry) => JSON.stringify(entry.value),
+};
 
 type Change = {
   readonly kind: string;

@@ -61,6 +61,8 @@ export const write = {
     words: "records export <file>",
     local: true,
     about: "write records into a file, one line of JSON each",
+    more: `The last line tells a whole file from one that was cut off. With --history it has every commit with
+its changes, which an import writes anew with their numbers, times and actors.`,
     input: {
       file: text("the file to write", "file", 4096),
       types: maybe(
@@ -69,17 +71,24 @@ export const write = {
         }),
       ),
       asOf,
+      history: maybe(flag("every commit with its changes, instead of the records of one moment")),
     },
-    examples: ["records export orders.jsonl --type order"],
-    async run(book, { file, types, asOf: then }) {
+    examples: ["records export orders.jsonl --type order", "records export past.jsonl --history"],
+    async run(book, { file, types, asOf: then, history = false }) {
       const only =
         types === undefined ? {} : { types: await Promise.all(types.map((each) => book.records.type(each))) };
-      const source = book.records.export({ ...only, ...(then === undefined ? {} : { asOf: readMoment(then) }) });
-      const lines = await writeLines(file, source);
-      // The first line says what the file is.
-      return { file, records: lines - 1 };
+      const moment = then === undefined ? {} : { asOf: readMoment(then) };
+      const source = book.records.export({ ...only, ...moment, ...(history ? { history } : {}) });
+      const { lines, changes } = await writeLines(file, source);
+      // The first line says what the file is, and the last one that it is whole.
+      const between = lines - 2;
+      return { file, records: history ? changes : between, commits: history ? between - changes : null };
     },
-    show: ({ file, records }) => `${count(records, "record")} ${records === 1 ? "is" : "are"} in ${file}`,
+    show({ file, records, commits }) {
+      const what =
+        commits === null ? count(records, "record") : `${count(records, "change")} of ${count(commits, "commit")}`;
+      return `${what} ${records === 1 ? "is" : "are"} in ${file}`;
+    },
   }),
 
   import: operate({
@@ -94,6 +103,7 @@ knows can be read, and their documents are not checked by a schema.`,
       file: text("the file to read", "file", 4096),
       onConflict: maybe(word("where the book holds another document (default: abort)", ["abort", "skip", "upsert"])),
       ifHead: maybe(whole("only if this is still the last commit", 1, 1_000_000_000_000)),
+      allowTruncated: maybe(flag("take a file whose last line is missing or does not fit the others")),
       ...rehearsing,
       ...notes,
     },
@@ -102,18 +112,20 @@ knows can be read, and their documents are not checked by a schema.`,
       await using opened = await openFile(file);
       return await book.records.import(opened.readLines({ encoding: "utf8" }), options);
     },
-    show({ created, updated, skipped, unchanged, dryRun }) {
-      const done = `${created} created, ${updated} updated, ${skipped} skipped, ${unchanged} unchanged`;
+    show({ created, updated, deleted, skipped, unchanged, dryRun }) {
+      const gone = deleted > 0 ? ` ${deleted} deleted,` : "";
+      const done = `${created} created, ${updated} updated,${gone} ${skipped} skipped, ${unchanged} unchanged`;
       return dryRun ? `Nothing was written. It would be: ${done}` : done;
     },
   }),
 };
 
-async function writeLines(file: string, source: AsyncIterable<string>): Promise<number> {
-  let lines = 0;
+async function writeLines(file: string, source: AsyncIterable<string>): Promise<{ lines: number; changes: number }> {
+  let [lines, changes] = [0, 0];
   async function* counted(): AsyncGenerator<string> {
     for await (const line of source) {
       lines++;
+      if (line.startsWith('{"change":')) changes++;
       yield `${line}\n`;
     }
   }
@@ -122,7 +134,7 @@ async function writeLines(file: string, source: AsyncIterable<string>): Promise<
     throw invalid(`${quote(file)} cannot be written: ${codeOf(cause)}`, { cause });
   });
   await pipeline(Readable.from(counted()), target);
-  return lines;
+  return { lines, changes };
 }
 
 async function openFile(path: string): Promise<FileHandle> {

@@ -8,9 +8,11 @@ import { flag, list, maybe, text, whole, word } from "../field.ts";
 import { page } from "../shared-fields.ts";
 import { asJson, table, when } from "../shown.ts";
 import { read } from "../verb.ts";
+import { ask, asked } from "./record-ask.ts";
+import { change } from "./record-change.ts";
 import { write } from "./record-write.ts";
-import { asOf, condition, key, moment, readCondition, readKey, readMoment, readPlace, type } from "./record-field.ts";
-import { changeTable, keyText } from "./record-view.ts";
+import { asOf, filters, key, moment, readKey, readMoment, readPlace, type } from "./record-field.ts";
+import { changeTable, recordColumns } from "./record-view.ts";
 
 export const records = {
   types: listed({
@@ -39,12 +41,7 @@ a JSON list of names where one has a dot itself, from:… and to:… for the end
 isNull and isNotNull, which take no value. Several filters must all hold.`,
     input: {
       type,
-      filters: maybe(
-        list(condition("only records for which this holds; may be given several times"), {
-          one: "filter",
-          max: limits.conditionsMax,
-        }),
-      ),
+      filters,
       order: maybe(text("order by this field, then by key (default: by key)", "path")),
       desc: maybe(flag("order downwards")),
       asOf,
@@ -58,23 +55,16 @@ isNull and isNotNull, which take no value. Several filters must all hold.`,
       if (order === undefined && desc !== undefined) throw invalid("desc is for order: give both");
       if (order !== undefined) readPlace(order);
     },
-    async find(book, { type: name, filters = [], order, desc, asOf: then, limit, after }) {
-      let query = book.records.query(await book.records.type(name));
-      for (const each of filters) query = query.where(readCondition(each));
+    async find(book, { order, desc, limit, after, ...input }) {
+      let query = await asked(book, input);
       if (order !== undefined) {
         query = query.orderBy(() => ({ at: readPlace(order) }), desc === true ? "desc" : "asc");
       }
-      if (then !== undefined) query = query.asOf(readMoment(then));
       if (limit !== undefined) query = query.limit(limit);
       if (after !== undefined) query = query.after(after);
       return query.list();
     },
-    columns: {
-      key: (entry) => keyText(entry.key),
-      revision: (entry) => entry.revision,
-      commit: (entry) => entry.commit,
-      document: (entry) => JSON.stringify(entry.value),
-    },
+    columns: recordColumns,
     none: "There are no such records.",
     least: ["commit", "revision"],
   }),
@@ -180,7 +170,9 @@ whole documents are in --json. A record that was changed back is no difference.`
     show: ({ items }) => changeTable(items, "Nothing is different."),
   }),
 
+  ...ask,
   ...write,
+  ...change,
 };
 
 function hopText({ relation, direction, from, to }: Reached["path"][number]): string {

@@ -1,5 +1,5 @@
 // events: what was said, who heard it, and saying it again.
-import type { Book, EventRecord, EventTree } from "../../index.ts";
+import type { Book, EventRecord, EventTree, Published } from "../../index.ts";
 import { systemClock } from "../../core/clock.ts";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
@@ -68,7 +68,8 @@ there are more.`,
     http: "POST /events",
     about: "publish an event",
     more: `No schema is known here, so the payload is checked when the event is delivered. An id or a dedupe key
-that is in the book already publishes nothing.`,
+that is in the book already publishes nothing. It says how many durable listeners it is delivered to, and how many live
+listeners of apps that run hear its topic; live listeners of no app are known to their own process alone.`,
     input: {
       topic: topic("segments between dots: order.paid"),
       payload: maybe(json("what is said, as JSON (default: null)")),
@@ -90,10 +91,13 @@ that is in the book already publishes nothing.`,
       checkDue(rest);
       if (dedupeKey === undefined && dedupeWindow !== undefined) throw invalid("a dedupe window needs a dedupe key");
     },
-    run: (book, { topic: said, payload, ...options }) => book.events.publish(said, payload ?? null, options),
-    show: ({ id, created, deliveries }) =>
+    async run(book, { topic: said, payload, ...options }): Promise<Published & { live: number }> {
+      const published = await book.events.publish(said, payload ?? null, options);
+      return { ...published, live: published.created ? await countLive(book, said) : 0 };
+    },
+    show: ({ id, created, deliveries, live }) =>
       created
-        ? `${id} is published to ${count(deliveries, "listener")}`
+        ? `${id} is published to ${count(deliveries, "durable listener")}${live === 0 ? "" : `; ${heardLive(live)}`}`
         : `${id} is in the book already; nothing was published`,
   }),
 
@@ -167,6 +171,16 @@ function treeLines(tree: EventTree, here: string, indent = ""): string[] {
   // An id of the user's own may hold a line break, and must not end a line here.
   const line = `${tree.topic}  ${tree.id}`.replaceAll(/\s*[\n\r]\s*/g, " ");
   return [`${indent}${line}${mark}`, ...tree.caused.flatMap((each) => treeLines(each, here, `${indent}  `))];
+}
+
+/** How many live listeners of apps that run hear the topic; what they ask of an event decides whether they act on it. */
+async function countLive(book: Book, said: string): Promise<number> {
+  const all = await book.apps.listeners();
+  return all.filter(({ topics }) => topics.some((pattern) => matchesTopic(pattern, said))).length;
+}
+
+function heardLive(live: number): string {
+  return `${count(live, "live listener")} of apps ${live === 1 ? "hears" : "hear"} it`;
 }
 
 const lookEveryMs = 300;

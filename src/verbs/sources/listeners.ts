@@ -1,8 +1,8 @@
 // listeners and sinks: what hears events, how far behind it is, and steering it. A sink hands events to the outside.
-import type { Lag, ListenerRecord, SinkRecord } from "../../index.ts";
+import type { AppListener, Lag, ListenerRecord, SinkRecord } from "../../index.ts";
 import { invalid } from "../../core/error.ts";
 import { flag, maybe, text, time, word } from "../field.ts";
-import { copied, count, fields, when, words, type Cell } from "../shown.ts";
+import { copied, count, fields, section, table, when, words, type Cell } from "../shown.ts";
 import { operate, read } from "../verb.ts";
 import { applying, noted } from "../shared-fields.ts";
 import { listed } from "../list.ts";
@@ -22,21 +22,34 @@ const hearing = {
   oldest: (each: Hearing) => (each.lag.events === 0 ? null : seconds(each.lag)),
 };
 
+const durableColumns = {
+  listener: (each: ListenerRecord) => copied(each.name),
+  hears: hearing.topics,
+  state: hearing.state,
+  lag: hearing.lag,
+  oldest: hearing.oldest,
+  "dead letters": (each: ListenerRecord) => each.deadLetters,
+};
+
+const liveColumns = {
+  app: ({ app, instance }: AppListener) => copied(`${app}[${instance}]`),
+  listener: (each: AppListener) => copied(each.name),
+  hears: (each: AppListener) => each.topics.join(", "),
+  where: (each: AppListener) => each.where,
+  processes: ({ sessionIds }: AppListener) => sessionIds.length,
+};
+
 export const listeners = {
-  list: listed({
+  list: read({
     words: "listeners list",
-    about: "list listeners by name, with their lag",
-    find: (book) => book.listeners.list(),
-    columns: {
-      listener: (each) => copied(each.name),
-      hears: hearing.topics,
-      state: hearing.state,
-      lag: hearing.lag,
-      oldest: hearing.oldest,
-      "dead letters": (each) => each.deadLetters,
-    },
-    none: "There are no listeners.",
-    least: ["oldest", "hears"],
+    about: "list listeners by name, with their lag, and the live listeners of apps that run",
+    more: `A live listener hears in its process, has no deliveries and so no lag. Those that belong to no app are known to
+their own process alone.`,
+    run: async (book) => ({ items: await book.listeners.list(), live: await book.apps.listeners() }),
+    show: ({ items, live }) => [
+      table(items, durableColumns, { none: "There are no durable listeners.", least: ["oldest", "hears"] }),
+      ...(live.length === 0 ? [] : [section("live listeners of apps", table(live, liveColumns, { least: ["where"] }))]),
+    ],
   }),
 
   show: read({

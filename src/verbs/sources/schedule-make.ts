@@ -15,7 +15,7 @@ const timing = {
   daily: maybe(text('every day at a time of the zone\'s clock, such as "07:00"', "time")),
   at: maybe(time("once, ISO 8601 with a zone")),
   in: maybe(duration("once, so long from now, such as 10m")),
-  zone: maybe(text('the zone whose clock counts, such as Europe/Madrid (default: "UTC")', "zone")),
+  zone: maybe(text('the zone whose clock counts, such as Europe/Madrid (default: the book\'s, see "info")', "zone")),
   gap: maybe(word("a time that the clock leaves out (default: shift)", ["shift", "skip"])),
   ambiguous: maybe(word("a time that comes twice (default: first)", ["first", "last", "both"])),
 };

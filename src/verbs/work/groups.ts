@@ -4,9 +4,11 @@ import { invalid } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
 import { paged } from "../list.ts";
 import { duration, id, json, maybe, text, word } from "../field.ts";
-import { due, making } from "../shared-fields.ts";
+import { due, making, notice } from "../shared-fields.ts";
 import { copied, fields, section, state, table, when, type Part } from "../shown.ts";
 import { exampleId, operate, read } from "../verb.ts";
+import { groupEnds } from "../../jobs/notice.ts";
+import { noticeOf } from "./job-view.ts";
 
 const statuses = ["open", "completed", "failed", "partial", "cancelled"] as const;
 
@@ -54,6 +56,7 @@ enqueue (queue, priority, attempts, timeout, in, tags …). What a file here dec
       mode: word("one after another, or side by side", ["sequential", "parallel"]),
       onFailure: maybe(word("when a job fails for good (default: stop)", ["stop", "skip", "continue"])),
       name: maybe(text("for lists; need not be unique", "name")),
+      notify: maybe(notice(groupEnds, "the group")),
       jobs: json('the jobs: [{ "job": name, "params": … }, …]'),
     },
     examples: [
@@ -154,6 +157,7 @@ function groupPage({ members, ...group }: ShownGroup): Part[] {
     mode: `${group.mode}, on failure ${group.onFailure}`,
     status: state(group.status),
     progress: progressOf(group),
+    notifies: noticeOf(group.notify),
     created: when(group.createdAt),
     finished: when(group.finishedAt),
   });

@@ -1,5 +1,5 @@
 // How a person reads jobs and runs.
-import type { CommandRecord, JobRecord, JobRun, RunLog } from "../../index.ts";
+import type { CommandRecord, JobDetails, JobRecord, JobRun, RunLog, ShownNotice } from "../../index.ts";
 import {
   ago,
   asJson,
@@ -48,7 +48,12 @@ export function errorLine(error: JobRun["error"]): string {
   return error === null ? "" : `${error.type}: ${error.message}`;
 }
 
-export function jobPage(job: JobRecord, chain: readonly JobRecord[], logs: readonly RunLog[]): Part[] {
+/** Whom a notice tells of what. */
+export function noticeOf(notify: ShownNotice | null): string | null {
+  return notify === null ? null : `${notify.on.join(", ")} → ${notify.to}`;
+}
+
+export function jobPage(job: JobDetails, chain: readonly JobRecord[], logs: readonly RunLog[]): Part[] {
   const { run } = job;
   return [
     jobFields(job),
@@ -61,7 +66,7 @@ export function jobPage(job: JobRecord, chain: readonly JobRecord[], logs: reado
   ];
 }
 
-function jobFields(job: JobRecord): Part {
+function jobFields(job: JobDetails): Part {
   const { run, cause } = job;
   return fields({
     job: copied(job.id),
@@ -78,6 +83,7 @@ function jobFields(job: JobRecord): Part {
     started: when(job.startedAt),
     finished: when(job.finishedAt),
     progress: job.progress === null ? null : progressOf(job.progress),
+    notifies: noticeOf(job.notify),
     session: copied(job.sessionId),
     run: run === null ? copied(job.runId) : `${run.id}: ${run.status} in ${Math.round(run.durationMs)} ms`,
     "caused by": cause === null ? null : `run ${cause.runId}`,

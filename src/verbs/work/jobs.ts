@@ -1,5 +1,5 @@
 // jobs: what there is to know about them, and making them.
-import type { Enqueued, EnqueueOptions, JobRecord, RunLog } from "../../index.ts";
+import type { Enqueued, EnqueueOptions, JobDetails, JobRecord, RunLog } from "../../index.ts";
 import { invalid } from "../../core/error.ts";
 import { paged } from "../list.ts";
 import { choice, duration, flag, id, list, maybe, moment, text, word, wordOrDuration } from "../field.ts";
@@ -54,7 +54,7 @@ when --name names it.`,
     about: "show one job: its params, its run with error, logs and program, its progress, its chain, its cause",
     more: "The chain is the job with all its retries, the first one first; a retry is a new job.",
     input: { id: id("job") },
-    async run(book, { id: wanted }): Promise<JobRecord & { chain: readonly JobRecord[]; logs: readonly RunLog[] }> {
+    async run(book, { id: wanted }): Promise<JobDetails & { chain: readonly JobRecord[]; logs: readonly RunLog[] }> {
       const job = await book.jobs.get(wanted);
       const chain = await book.jobs.chain(wanted);
       return { ...job, chain, logs: job.runId === null ? [] : await book.runs.logs(job.runId) };

@@ -7,9 +7,11 @@ import { parseJson } from "../../core/parse-json.ts";
 import { checkBackoff } from "../../core/retry.ts";
 import { paged } from "../list.ts";
 import { choice, duration, field, json, maybe, orNone, text, whole, type Field } from "../field.ts";
-import { priority } from "../shared-fields.ts";
+import { notice, priority } from "../shared-fields.ts";
 import { asJson, copied, fields, section, when, type Part } from "../shown.ts";
 import { operate, read } from "../verb.ts";
+import { jobEnds } from "../../jobs/notice.ts";
+import { noticeOf } from "./job-view.ts";
 
 const name = text("the name of the template", "name");
 const job = text("the name of the job that is made from it", "name");
@@ -20,6 +22,7 @@ const rank = priority("higher runs first");
 const attempts = whole("how often a job may be tried in total", 1, 1000);
 const waits = backoff("the waits before each retry, such as 10s,1m,10m, or an object as JSON");
 const timeout = duration("how long one run may take", { min: 1 });
+const notify = notice(jobEnds, "the template");
 const losses = whole("how often its process may be lost while it runs alone", 0, 1000);
 
 export const templates = {
@@ -67,6 +70,7 @@ a conflict (exit code 5).`,
       backoff: maybe(waits),
       timeout: maybe(timeout),
       losses: maybe(losses),
+      notify: maybe(notify),
     },
     examples: [`templates create reminder --job send-receipt --params '{"copies": 2}' --attempts 8`],
     run: (book, { name: called, ...options }) => book.templates.create(called, withParams(options)),
@@ -89,6 +93,7 @@ defaults there were.`,
       backoff: maybe(orNone(waits)),
       timeout: maybe(orNone(timeout)),
       losses: maybe(orNone(losses)),
+      notify: maybe(orNone(notify)),
     },
     examples: [`templates edit reminder --params '{"copies": 1}' --priority none`],
     run: (book, { name: called, ...changes }) => book.templates.edit(called, withParams(changes)),
@@ -129,6 +134,7 @@ function templatePage(template: TemplateRecord): Part[] {
     backoff: template.backoff === null ? null : JSON.stringify(template.backoff),
     timeout: template.timeoutMs === null ? null : formatDuration(template.timeoutMs),
     losses: template.losses,
+    notifies: noticeOf(template.notify),
     revision: template.revision,
     created: when(template.createdAt),
     updated: when(template.updatedAt),

@@ -4,7 +4,7 @@ import { manualClock, type ManualClock } from "../../../src/core/manual-clock.ts
 import { openLiveBus, type LiveBus } from "../../../src/events/live/bus.ts";
 import { defineLive, type LiveOptions } from "../../../src/events/live/define.ts";
 import { LiveContext } from "../../../src/events/live/live-run.ts";
-import type { EndedRun } from "../../../src/telemetry/run-writer.ts";
+import type { EndedRun } from "../../../src/telemetry/run-batch.ts";
 import type { RunLogRow } from "../../../src/telemetry/log.ts";
 
 export type TestLive = {
@@ -31,6 +31,7 @@ export function openLive(): TestLive {
     session: () => ({ id: "session", seq: 7 }),
     contextFor: (run) => new LiveContext(run),
     writer: {
+      open: new Set(),
       ended: (run) => void runs.push(run),
       log: (line) => void logs.push(line),
       tooBusy: (count) => void (events += count),

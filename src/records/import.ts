@@ -1,56 +1,20 @@
-// Records as lines of JSON: a header, then the entities, then the relations, all of one commit.
+// Reads the lines that export wrote, and writes what they say.
 import { conflict, DaybookError, invalid, notFound } from "../core/error.ts";
-import { isObject, toJson } from "../core/json.ts";
-import { parseJson } from "../core/parse-json.ts";
+import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
-import { quote } from "../core/quote.ts";
 import { checkWord, refuseUnknown } from "../core/suggest.ts";
-import { momentOf, noteNames, readHead, type AsOf, type CommitNotes } from "./commit.ts";
-import { checkDefinition, type AnyRecordType, type RelationKey } from "./define/definition.ts";
+import { noteNames, readHead, type CommitNotes } from "./commit.ts";
+import type { AnyRecordType, RelationKey } from "./define/definition.ts";
 import { checkDocument, keyOf, nameRecord, recordKey } from "./define/record-key.ts";
 import type { Document, RecordKey } from "./define/record-key.ts";
-import { listTypes, storedDefinition } from "./define/record-type.ts";
+import { storedDefinition } from "./define/record-type.ts";
 import { readRow } from "./entry.ts";
-import { readPage } from "./query/read-query.ts";
+import { importHistory } from "./import-history.ts";
+import { readExport, type GivenLine } from "./read-export.ts";
 import type { RecordReader } from "./record-reader.ts";
+import type { RecordRoom } from "./room.ts";
 import type { RecordUnit } from "./write/record-unit.ts";
 import { checkHead, put } from "./write/write.ts";
-
-export type ExportOptions = {
-  /** Only these types; a relation brings the entities that it connects. */
-  readonly types?: readonly AnyRecordType[];
-  readonly asOf?: AsOf;
-};
-
-const exportFormat = "daybook-records";
-
-export async function* exportRecords(
-  reader: RecordReader,
-  options: ExportOptions,
-): AsyncGenerator<string, void, undefined> {
-  refuseUnknown(options, ["types", "asOf"], "export");
-  const wanted = options.types === undefined ? undefined : new Set(options.types.flatMap(namesOf));
-  // All pages show one commit, however long the reader takes.
-  const moment = (await momentOf(reader, options.asOf)) ?? (await readHead(reader)).commit ?? 0;
-  yield toJson({ format: exportFormat, version: 1, commit: moment });
-  const known = (await listTypes(reader)).filter((type) => wanted === undefined || wanted.has(type.name));
-  for (const kind of ["entity", "relation"] as const) {
-    for (const { name } of known.filter((type) => type.kind === kind)) {
-      for (let after: string | undefined; ;) {
-        const question = { name, type: undefined, where: [], orders: [], asOf: moment, limit: limits.pageMax };
-        const page = await readPage(reader, after === undefined ? question : { ...question, after });
-        for (const { key, value } of page.items) yield toJson({ type: name, key, value });
-        if (page.next === null) break;
-        after = page.next;
-      }
-    }
-  }
-}
-
-function namesOf(type: AnyRecordType): string[] {
-  checkDefinition(type, "types");
-  return type.kind === "entity" ? [type.name] : [type.from.name, type.to.name, type.name];
-}
 
 export type ImportOptions = CommitNotes & {
   /** What to do when the book holds another document under the key: import nothing (`abort`, the default), keep that document
@@ -60,9 +24,11 @@ export type ImportOptions = CommitNotes & {
   readonly dryRun?: boolean;
   /** Imports only if this is still the last commit. */
   readonly ifHead?: number | null;
+  /** Takes an export that has no trailer, or not the one of its lines: one that was cut off, edited, or made by an older version. */
+  readonly allowTruncated?: boolean;
 };
 
-type Doing = "created" | "updated" | "unchanged" | "skipped";
+type Doing = "created" | "updated" | "deleted" | "unchanged" | "skipped";
 
 export type Imported = Readonly<Record<Doing, number>> & { readonly commits: number; readonly dryRun: boolean };
 
@@ -75,25 +41,27 @@ type Line = {
 
 type ImportParts = {
   readonly reader: RecordReader;
-  readonly definitions: ReadonlyMap<string, AnyRecordType>;
+  readonly room: RecordRoom;
   readonly commit: (work: (unit: RecordUnit) => Promise<void>) => Promise<void>;
 };
 
 /** Reads what export wrote. It checks everything before it writes anything, and then makes commits of some hundred records,
  *  entities before the relations that need them. */
 export async function importRecords(
-  { reader, definitions, commit }: ImportParts,
+  { reader, room, commit }: ImportParts,
   source: AsyncIterable<string> | Iterable<string>,
   options: ImportOptions,
 ): Promise<Imported> {
-  refuseUnknown(options, [...noteNames, "onConflict", "dryRun", "ifHead"], "import");
-  const { onConflict = "abort", dryRun = false, ifHead, ...notes } = options;
+  refuseUnknown(options, [...noteNames, "onConflict", "dryRun", "ifHead", "allowTruncated"], "import");
+  const { onConflict = "abort", dryRun = false, ifHead, allowTruncated = false, ...notes } = options;
   checkWord(onConflict, ["abort", "skip", "upsert"], "onConflict");
-  const lines = await readLines(reader, definitions, source);
+  const given = await readExport(source, allowTruncated);
+  if (given.history) return importHistory(reader, room, given.lines, options);
+  const lines = await toLines(reader, room.definitions, given.lines);
   // Checked for a dry run too, and when there is nothing to do. The first commit checks again, against writers in between.
   if (ifHead !== undefined) checkHead((await readHead(reader)).commit, ifHead);
   await checkEnds(reader, lines);
-  const counts: Record<Doing, number> = { created: 0, updated: 0, unchanged: 0, skipped: 0 };
+  const counts: Record<Doing, number> = { created: 0, updated: 0, deleted: 0, unchanged: 0, skipped: 0 };
   const todo: { line: Line; what: Doing }[] = [];
   for (const line of lines) {
     const found = await readRow(reader, line.type.name, line.at, null);
@@ -120,30 +88,14 @@ export async function importRecords(
   return { ...counts, commits, dryRun };
 }
 
-async function readLines(
+async function toLines(
   reader: RecordReader,
   definitions: ReadonlyMap<string, AnyRecordType>,
-  source: AsyncIterable<string> | Iterable<string>,
+  given: readonly GivenLine[],
 ): Promise<Line[]> {
-  // A text is a list of letters, not of lines.
-  if (typeof source !== "object" || !(Symbol.iterator in Object(source) || Symbol.asyncIterator in Object(source))) {
-    throw invalid(`import takes the lines that an export gave, not ${quote(source)}`);
-  }
   const types = new Map<string, AnyRecordType>(definitions);
   const lines = new Map<string, Line>();
-  let number = 0;
-  for await (const text of source) {
-    number++;
-    if (typeof text !== "string") throw invalid(`line ${number} is ${quote(text)}: import takes each line as a text`);
-    if (text.trim() === "") continue;
-    const line = parseJson(text, { what: `line ${number}`, bytesMax: 2 * limits.jsonBytesMax });
-    if (!isObject(line)) throw invalid(`line ${number} is not an object`);
-    if (number === 1 && line["format"] !== undefined) {
-      if (line["format"] === exportFormat && line["version"] === 1) continue;
-      throw invalid(
-        `line 1 says it is ${JSON.stringify(line["format"])} ${JSON.stringify(line["version"])}: only ${exportFormat} 1 can be read`,
-      );
-    }
+  for (const { number, line } of given) {
     const { type: name, key, value } = line;
     if (typeof name !== "string")
       throw invalid(`line ${number} has no type: { "type": "order", "key": "o-17", "value": { … } }`);

@@ -1,0 +1,213 @@
+// A notice: a webhook that is told of an end, by a call of the same commit.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { describe, test } from "node:test";
+import { job, type Book, type CloudEvent, type JobEndedPayload, type Notice } from "../../src/index.ts";
+import { openCalls, target, workAll } from "../calls/target.ts";
+import { roomsOf } from "../../src/open/rooms.ts";
+import { sql } from "../../src/storage/sql.ts";
+import { backends, openTest } from "../support/open-test.ts";
+
+type End = "completed" | "failed" | "cancelled" | "skipped";
+
+const told = async (book: Book): Promise<string[]> =>
+  (await book.calls.list({ tags: { any: ["notice"] } })).items.map(({ name }) => name).toSorted();
+
+for (const backend of backends) {
+  describe(backend, () => {
+    const failing = (notify: Notice<End>, attempts = 1) =>
+      job("fail", { attempts, backoff: ["0s"], notify, run: () => Promise.reject(new Error("no paper")) });
+
+    test("a job that fails for good tells the webhook of its definition, once, signed and with its headers", async (t) => {
+      const server = await target(t);
+      const secret = "a secret of both sides";
+      const headers = { authorization: "Bearer abc123" };
+      const fail = failing({ on: ["failed"], webhook: { url: server.url, secret, headers } }, 2);
+      const { book } = await openCalls(t, backend, { use: [fail] });
+
+      const { id } = await book.jobs.enqueue(fail, {});
+      await workAll(book);
+
+      const [message] = server.received.map(({ body }) => JSON.parse(body) as CloudEvent);
+      const [call] = (await book.calls.list()).items;
+      const last = message?.data as JobEndedPayload;
+      assert.equal(server.received.length, 1);
+      assert.deepEqual([message?.type, message?.source, message?.id], ["job.failed", "daybook:default", call?.id]);
+      assert.deepEqual(
+        [message?.subject, last.attempt, last.run?.error?.message],
+        [(await book.jobs.chain(id)).at(-1)?.id, 2, "no paper"],
+      );
+      const sent = server.received[0]?.headers ?? {};
+      assert.deepEqual(
+        [sent["authorization"], sent["content-type"], sent["idempotency-key"]],
+        ["Bearer abc123", "application/cloudevents+json", call?.id],
+      );
+      assert.match(String(sent["webhook-signature"]), /^v1,/);
+      assert.equal(call?.correlationId, (await book.jobs.chain(id)).at(-1)?.run?.id);
+      // It is a call like any other, and can be sent again.
+      await book.calls.resend(call?.id ?? "");
+      await workAll(book);
+      assert.equal(server.received[1]?.body, server.received[0]?.body);
+      assert.deepEqual(await book.doctor(), []);
+    });
+
+    test("only the ends that are named are told, success as well", async (t) => {
+      const webhook = { url: "http://127.0.0.1:1/" };
+      const done = job("done", { notify: { on: ["completed", "cancelled"], webhook }, run: () => undefined });
+      const quiet = job("quiet", { run: () => undefined });
+      const { book } = await openCalls(t, backend, {
+        use: [done, quiet, failing({ on: ["completed"], webhook })],
+      });
+      for (const each of [done, quiet]) await book.jobs.enqueue(each, {});
+      await book.jobs.enqueue("fail", {});
+      const later = await book.jobs.enqueue(done, {}, { in: "1h" });
+      const worker = await book.startWorker();
+      await worker.idle();
+
+      await book.jobs.cancel(later.id);
+
+      assert.deepEqual(await told(book), ["job.cancelled done", "job.completed done"]);
+    });
+
+    test("an end that is undone tells nothing, and one that another process brings about is told without the key", async (t) => {
+      const secret = "a secret of both sides";
+      const webhook = { url: "http://127.0.0.1:1/", secret };
+      const stuck = job("stuck", { notify: { on: ["cancelled"], webhook }, run: () => undefined });
+      const { book, clock, url } = await openCalls(t, backend, { use: [stuck] });
+      await (await book.startWorker()).stop();
+      const { id } = await book.tenant("acme").jobs.enqueue(stuck, {});
+      const { book: operator } = await openTest(t, backend, { url, clock, worker: false });
+
+      const undone = operator.tenant("acme").write(async (tx) => {
+        await tx.jobs.cancel(id);
+        throw new Error("no");
+      });
+      await assert.rejects(undone, /no/);
+      assert.deepEqual(await told(book.tenant("acme")), []);
+      await operator.tenant("acme").jobs.cancel(id);
+
+      assert.deepEqual(await told(book.tenant("acme")), ["job.cancelled stuck"]);
+      assert.deepEqual(await told(book), []);
+    });
+
+    test("recovery, a timeout and a skip are ends like any other", async (t) => {
+      const webhook = { url: "http://127.0.0.1:1/" };
+      const notify = { on: ["failed", "skipped"], webhook } as const;
+      const begun = Promise.withResolvers<void>();
+      const gate = Promise.withResolvers<void>();
+      const lost = job("lost", {
+        losses: 0,
+        notify,
+        run: () => {
+          begun.resolve();
+          return gate.promise;
+        },
+      });
+      const slow = job("slow", {
+        attempts: 1,
+        timeout: "1s",
+        notify,
+        run: (_params: unknown, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", reject)),
+      });
+      const skipped = job("skipped", { notify, run: () => undefined });
+      const { book, clock, url } = await openCalls(t, backend, { use: [lost, slow, skipped] });
+      const { book: operator } = await openTest(t, backend, { url, clock, worker: false });
+      await book.groups.create({ mode: "sequential", onFailure: "skip" }, (group) => {
+        group.add(slow, {});
+        group.add(skipped, {});
+      });
+      const worker = await book.startWorker();
+      while ((await book.jobs.list({ name: "slow", status: "running" })).items.length === 0) await clock.nextTurn();
+      await clock.advance(1000);
+      while ((await told(book)).length < 2) await clock.nextTurn();
+      await book.jobs.enqueue(lost, {});
+      await begun.promise;
+
+      await roomsOf(operator).store.write((tx) =>
+        tx.run(sql`update daybook_session set status = 'unknown', stopped_at = last_heartbeat_at
+          where seq in (select session_seq from daybook_line where status = 'running')`),
+      );
+      await operator.jobs.recover();
+
+      assert.deepEqual(await told(operator), ["job.failed lost", "job.failed slow", "job.skipped skipped"]);
+      gate.resolve();
+      await worker.stop();
+    });
+
+    test("a template's own notice stands in for its definition's, and can be taken back", async (t) => {
+      const server = await target(t);
+      const fail = failing({ on: ["failed"], webhook: { url: `${server.url}/definition` } });
+      const { book } = await openCalls(t, backend, { use: [fail] });
+      const notify = { on: ["failed"], webhook: { url: `${server.url}/template?x=1` } } as const;
+      const made = await book.templates.create("nightly", { job: fail, notify });
+
+      await book.jobs.enqueueFrom("nightly");
+      await workAll(book);
+      await book.templates.edit("nightly", { notify: null });
+      await book.jobs.enqueueFrom("nightly");
+      await workAll(book);
+
+      assert.deepEqual(
+        server.received.map(({ path }) => path),
+        ["/template?x=1", "/definition"],
+      );
+      assert.deepEqual(made.notify?.on, ["failed"]);
+      assert.equal((await book.templates.get("nightly")).notify, null);
+    });
+
+    test("a group tells how it ended, whatever its jobs say", async (t) => {
+      const server = await target(t);
+      const fail = failing({ on: ["completed"], webhook: { url: server.url } });
+      const { book } = await openCalls(t, backend, { use: [fail] });
+      const notify = { on: ["failed", "partial"], webhook: { url: server.url } } as const;
+
+      const { id } = await book.groups.create({ name: "import", mode: "sequential", notify }, (group) => {
+        group.add(fail, {});
+        group.add(fail, {});
+      });
+      await workAll(book);
+
+      const messages = server.received.map(({ body }) => JSON.parse(body) as CloudEvent);
+      assert.deepEqual(
+        messages.map(({ type, subject, data }) => [type, subject, data]),
+        [["group.failed", id, { id, name: "import", status: "failed" }]],
+      );
+      assert.deepEqual((await book.groups.get(id)).notify?.on, ["failed", "partial"]);
+    });
+
+    test("a notice is checked where it is written, and its secrets are kept sealed or not at all", async (t) => {
+      const webhook = { url: "https://hooks.example/x" };
+      const wrong: readonly [unknown, RegExp][] = [
+        [{ on: [], webhook }, /give a list of ends/],
+        [{ on: ["ended"], webhook }, /"ended" is not known/],
+        [{ on: "failed", webhook }, /give a list of ends/],
+        [{ on: ["failed"], webhook: { url: "ftp://x/" } }, /by http and https/],
+        [{ on: ["failed"], webhook, url: "x" }, /unknown option "url"/],
+        [{ on: ["failed"], webhook: { ...webhook, headers: new Map([["a", "b"]]) } }, /headers are/],
+        [{ on: ["failed"] }, /webhook/],
+        [Promise.resolve(), /a promise/],
+      ];
+      for (const [notify, why] of wrong) {
+        assert.throws(() => job("x", { notify: notify as never, run: () => undefined }), {
+          code: "invalid",
+          message: why,
+        });
+      }
+      const { book, url } = await openCalls(t, backend, { use: [failing({ on: ["failed"], webhook })] });
+      for (const [notify, why] of wrong) {
+        await assert.rejects(book.templates.create("t", { job: "fail", notify: notify as never }), { message: why });
+      }
+      const secret = "whsec_bm90IHRvIGJlIHNlZW4gYnkgYW55Ym9keQ==";
+      await book.templates.create("t", {
+        job: "fail",
+        notify: { on: ["failed"], webhook: { ...webhook, secret, headers: { "x-api-key": "canary-17" } } },
+      });
+
+      const [row] = await book.read((tx) => tx.sql<{ notify: string }>`select notify from daybook_job_template`);
+
+      assert.doesNotMatch(row?.notify ?? "", /canary-17|whsec|bm90/);
+      if (backend === "sqlite") assert.doesNotMatch(readFileSync(url, "latin1"), /canary-17|bm90IHRv/);
+      assert.equal((await book.templates.get("t")).notify?.to, "https://hooks.example/[hidden]");
+    });
+  });
+}
