@@ -36,6 +36,7 @@ function eachJson(make: (document: unknown, world: World) => Input | Promise<Inp
 const rarely = "0 0 29 2 1#5";
 const longCron = `${numbers(60).join(",")} ${numbers(24).join(",")} * * *`;
 
+const conditions = numbers(900).map((n) => `text ne "x${n}"`);
 const every = always({});
 const everything = { jobs: "1ms", calls: "1ms", events: "1ms", runs: "1ms", logs: "1ms", decisions: "1ms" };
 
@@ -280,7 +281,7 @@ export const worst: Readonly<Record<string, Row>> = {
   "records.list": {
     "as many conditions as may be": always({
       type: "note",
-      filters: numbers(900).map((n) => `text ne "x${n}"`),
+      filters: conditions,
       ...page,
     }),
     "a long list of values": always({ type: "note", filters: [`n in ${JSON.stringify(numbers(140_000))}`], ...page }),
@@ -295,6 +296,25 @@ export const worst: Readonly<Record<string, Row>> = {
     ...eachJson((document, { next }) => ({ type: "note", document: { id: next(), ...(document as object) } })),
     "many words": ({ next }) => ({ type: "note", document: { id: next(), text: words(100_000) } }),
   },
+  "records.count": { "as many conditions as may be": always({ type: "note", filters: conditions }) },
+  "records.aggregate": {
+    "many groups": always({ type: "note", numbers: ["count", "sum:n"], by: ["n"], filters: ["n lt 9000"], ...page }),
+    "as many conditions as may be": always({ type: "note", numbers: ["count"], filters: conditions }),
+  },
+  "records.search": { "a full page": always({ type: "note", words: "words of note", ...page }) },
+  "records.blame": { "many versions": always({ type: "note", key: ["changing"] }) },
+  "records.watch": { "a commit of many changes": always({ type: "note", after: 0, count: 1 }) },
+  "records.patch": eachJson((fields) => ({ type: "note", key: ["note-2"], fields })),
+  "records.link": {
+    "a long text": always({ type: "cites", from: "hub", to: "changing", document: { why: note } }),
+  },
+  "records.unlink": {
+    "one of a hub": async ({ book }) => {
+      await book.records.link(Cites, { from: "changing", to: "hub" }, {});
+      return { type: "cites", key: ["changing", "hub"] };
+    },
+  },
+  "records.restore": { "an old version": ({ commit }) => ({ type: "note", key: ["note-3"], to: `${commit}` }) },
   "records.delete": {
     "a large document": async ({ book, next }) => {
       const id = next();
@@ -328,6 +348,7 @@ export const worst: Readonly<Record<string, Row>> = {
   "book.tenants": { "any input": every },
   "book.doctor": { "many rows": every },
   "book.recover": { "a dry run": every, "any input": always({ apply: true }) },
+  "book.reseal": { "a dry run": every, "many calls": always({ apply: true }) },
   "book.mend": { "a dry run": every, "any input": always({ apply: true }) },
   "book.retain": {
     "a dry run": always({ ...everything }),
