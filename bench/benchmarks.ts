@@ -17,5 +17,6 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   relations: async () => (await import("./relations.ts")).relations,
   records: async () => (await import("./records.ts")).records,
   telemetry: async () => (await import("./telemetry.ts")).telemetry,
+  neighbour: async () => (await import("./neighbour.ts")).neighbour,
   open: async () => (await import("./open.ts")).open,
 };
