@@ -68,7 +68,7 @@ const mistakes: Record<string, Mistake> = {
     async make() {
       await open("shop.db", { durabilty: "normal" } as never); // an unknown option of open
     },
-    says: 'unknown option "durabilty" for open: did you mean "durability"? Known: tenant, durability, schema, connections, migrate, attach, use, worker, metadata, views, files, calls, clock, random, waitClock, fault, readOnly',
+    says: 'unknown option "durabilty" for open: did you mean "durability"? Known: tenant, durability, schema, connections, migrate, attach, use, worker, metadata, views, files, calls, zone, retention, log, clock, random, waitClock, fault, readOnly',
   },
   "a statement that is wrong": {
     make: (book) =>
