@@ -127,13 +127,13 @@ export type Book = AsyncDisposable & {
    *  const { mended } = await book.mend({ dryRun: true });
    *  ``` */
   mend(options?: { readonly dryRun?: boolean }): Promise<Mended>;
-  /** Seals what calls sent and were answered anew with the first of the keys that the book was opened with, also what was kept in
-   *  clear: for a change of keys. It is about all tenants, and may be interrupted and repeated.
+  /** Seals what calls sent and were answered, and the webhooks of notices, anew with the first of the keys that the book was opened
+   *  with, also what was kept in clear: for a change of keys. It is about all tenants, and may be interrupted and repeated.
    *
    *  ```ts
    *  const [fresh, old] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
    *  await using book = await open("shop.db", { calls: { key: [fresh, old] } });
-   *  const { requests, answers, missing } = await book.reseal({ dryRun: true });
+   *  const { requests, answers, notices, missing } = await book.reseal({ dryRun: true });
    *  ``` */
   reseal(options?: { readonly dryRun?: boolean }): Promise<Resealed>;
   /** Where the book is, how large, and what made it. It is about all tenants: the size grows with what each of them writes. */

@@ -1,12 +1,14 @@
 // Seals everything anew with the first of the given keys: what is sealed with another of them, and what is kept in clear because there was
-// no key. It goes through the calls in their order, in slices that are transactions of their own. It may be ended at any moment and
-// begun again: what is done is passed over.
+// no key. It goes through the notices first, because calls are made of them, and then through the calls in their order, in slices that
+// are transactions of their own. It may be ended at any moment and begun again: what is done is passed over.
 import { invalid, isDaybookError } from "../core/error.ts";
 import type { KeyRing } from "../core/seal.ts";
 import { refuseUnknownOfAll } from "../core/suggest.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
-import { answerSealedFor, sealedFor } from "./request/kept.ts";
+import { renewNotices } from "../jobs/renew-notices.ts";
+import { resealAnswer, resealRequest } from "./request/kept.ts";
+import { keyOfNotice, resealNotice } from "./webhook.ts";
 
 export type Resealed = {
   readonly dryRun: boolean;
@@ -14,6 +16,8 @@ export type Resealed = {
   readonly keyId: string;
   readonly requests: number;
   readonly answers: number;
+  /** The webhooks that definitions, templates and groups notify of their end. */
+  readonly notices: number;
   /** What no given key opens, by the key that it is sealed with. It stays as it is. */
   readonly missing: readonly { readonly keyId: string; readonly count: number }[];
 };
@@ -40,20 +44,29 @@ export async function reseal(
   const { dryRun = false } = options;
   if (keys === undefined)
     throw invalid("there is no key to seal with: give the new one, and after it the old ones, with DAYBOOK_KEY");
-  const counts = { requests: 0, answers: 0 };
+  const counts = { requests: 0, answers: 0, notices: 0 };
   const missing = new Map<string, number>();
+  // Undefined where nothing is to be written: no given key opens it, and it is counted as missing.
+  const anew = (what: keyof typeof counts, keyId: string | null, seal: () => string): string | undefined => {
+    const sealed = keyId !== null && !keys.opens(keyId) ? undefined : unlessChanged(seal);
+    if (sealed === undefined) missing.set(keyId ?? "", (missing.get(keyId ?? "") ?? 0) + 1);
+    else counts[what]++;
+    return dryRun ? undefined : sealed;
+  };
   await store.readsLong(async (reader) => {
+    await renewNotices(store, reader, (kept) => {
+      const keyId = keyOfNotice(kept);
+      return keyId === keys.id ? undefined : anew("notices", keyId, () => resealNotice(keys, kept));
+    });
     const slice = startSlice(store);
     const [ends] = await reader.all<{ first: number | null; last: number | null }>(
       sql`select min(seq) as first, max(seq) as last from daybook_call`,
     );
     for (let from = ends?.first ?? 1; from <= (ends?.last ?? 0); from += callsEach) {
       for (const found of await reader.all<Found>(notSealedWith(keys.id, from))) {
-        const { run_id: runId, key_id: keyId } = found;
         const text = dryRun ? null : ((await reader.all<{ text: string | null }>(textOf(found)))[0]?.text ?? null);
-        const sealed = sealedAnew(keys, found, text);
-        if (sealed === undefined) missing.set(keyId ?? "", (missing.get(keyId ?? "") ?? 0) + 1);
-        else counts[runId === null ? "requests" : "answers"]++;
+        const what = found.run_id === null ? "requests" : "answers";
+        const sealed = anew(what, found.key_id, () => (text === null ? "" : sealedAnew(keys, found, text)));
         // Without a text it left the book meanwhile.
         if (sealed !== undefined && text !== null) await slice.add(replaced(found, sealed, keys.id), sealed.length);
       }
@@ -101,13 +114,14 @@ function textOf({ seq, tenant_id: tenant, id, run_id: runId }: Found): Sql {
     : sql`select answer as text from daybook_call_attempt where tenant_id = ${tenant} and call_id = ${id} and id = ${runId}`;
 }
 
-/** Undefined when no given key opens it: its key is missing, or it was changed. */
-function sealedAnew(keys: KeyRing, found: Found, text: string | null): string | undefined {
-  const { tenant_id: tenant, id, run_id: runId, key_id: keyId } = found;
-  if (keyId !== null && !keys.opens(keyId)) return undefined;
-  const about = runId === null ? sealedFor(tenant, id) : answerSealedFor(tenant, id, runId);
+function sealedAnew(keys: KeyRing, found: Found, text: string): string {
+  return found.run_id === null ? resealRequest(keys, found, text) : resealAnswer(keys, found, found.run_id, text);
+}
+
+/** Undefined when it does not open, because it was changed. */
+function unlessChanged(seal: () => string): string | undefined {
   try {
-    return text === null ? "" : keys.seal(keyId === null ? text : keys.open(text, about), about);
+    return seal();
   } catch (error) {
     if (isDaybookError(error)) return undefined;
     throw error;

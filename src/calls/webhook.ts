@@ -3,11 +3,12 @@
 // a process that has no key, and only one that has it sends.
 import { isPlain } from "../core/json.ts";
 import { refuseUnknown } from "../core/suggest.ts";
+import type { KeyRing } from "../core/seal.ts";
 import { isoTime } from "../core/time.ts";
 import type { Tx } from "../storage/store.ts";
 import type { Notice, Notices, Notified, ShownNotice, Webhook } from "../jobs/notice.ts";
 import { checkRequest, type RequestContent } from "./request/content.ts";
-import { keepWebhook, withMessage, type ShownRequest, type WebhookColumns } from "./request/kept.ts";
+import { keepWebhook, resealWebhook, withMessage, type ShownRequest, type WebhookColumns } from "./request/kept.ts";
 import type { CallsRoom } from "./room.ts";
 import { cloudEventsJson, type CloudEvent } from "./sink/broker.ts";
 import { checkPolicy, insertCall, shortName } from "./submit.ts";
@@ -51,6 +52,18 @@ function keep({ settings }: CallsRoom, { on, webhook }: Notice<string>, whose: s
   const columns = keepWebhook(content, settings.keys, whose);
   const { url } = JSON.parse(columns.request) as ShownRequest;
   return { on, to: url, host: new URL(content.url).host, whose, columns };
+}
+
+/** The key that a kept notice is sealed with; null: it is in clear. */
+export function keyOfNotice(kept: string): string | null {
+  return (JSON.parse(kept) as KeptNotice).columns.key_id;
+}
+
+/** The same notice, sealed with the first key. */
+export function resealNotice(keys: KeyRing, text: string): string {
+  const kept = JSON.parse(text) as KeptNotice;
+  const anew: KeptNotice = { ...kept, columns: resealWebhook(keys, kept.columns, kept.whose) };
+  return JSON.stringify(anew);
 }
 
 const policy = checkPolicy({ retry: "standard" });

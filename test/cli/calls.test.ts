@@ -88,10 +88,13 @@ test("what is sealed with an old key is counted, sealed with the new one, and sa
   assert.equal(without.code, 20);
   assert.match(
     without.stdout,
-    /^0 requests and 0 answers would be sealed .*\n1 sealed with key \w{8}, which is not given\n$/,
+    /^0 requests, 0 answers and 0 notices would be sealed .*\n1 sealed with key \w{8}, which is not given\n$/,
   );
-  assert.match(would.stdout, /^1 request and 0 answers would be sealed with key \w{8}; seal them with --apply\n$/);
-  assert.match(done.stdout, /^1 request and 0 answers sealed with key \w{8}\n$/);
+  assert.match(
+    would.stdout,
+    /^1 request, 0 answers and 0 notices would be sealed with key \w{8}; seal them with --apply\n$/,
+  );
+  assert.match(done.stdout, /^1 request, 0 answers and 0 notices sealed with key \w{8}\n$/);
   assert.match(JSON.stringify(after["request"]), /"cookie":"geheim"/);
 });
 

@@ -3,10 +3,12 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { job, type Book, type CloudEvent, type JobEndedPayload, type Notice } from "../../src/index.ts";
-import { openCalls, target, workAll } from "../calls/target.ts";
+import { openCalls, target, testKey, workAll } from "../calls/target.ts";
 import { roomsOf } from "../../src/open/rooms.ts";
 import { sql } from "../../src/storage/sql.ts";
+import { allText } from "../support/book-text.ts";
 import { backends, openTest } from "../support/open-test.ts";
+import { tamper } from "../support/tamper.ts";
 
 type End = "completed" | "failed" | "cancelled" | "skipped";
 
@@ -208,6 +210,86 @@ for (const backend of backends) {
       assert.doesNotMatch(row?.notify ?? "", /canary-17|whsec|bm90/);
       if (backend === "sqlite") assert.doesNotMatch(readFileSync(url, "latin1"), /canary-17|bm90IHRv/);
       assert.equal((await book.templates.get("t")).notify?.to, "https://hooks.example/[hidden]");
+    });
+
+    test("sealed anew with the first key, notices and the calls made of them need the old key no more, and stay their tenant's", async (t) => {
+      const server = await target(t);
+      const notice = (path: string) =>
+        ({
+          on: ["cancelled"],
+          webhook: { url: server.url + path, headers: { authorization: "Bearer abc123" } },
+        }) as const;
+      const stuck = job("stuck", { notify: notice("/definition"), run: () => undefined });
+      const { book: before, clock, url } = await openCalls(t, backend, { use: [stuck] });
+      await workAll(before);
+      const acme = before.tenant("acme");
+      for (const id of ["own", "moved"]) await acme.templates.create(id, { job: stuck, notify: notice(`/${id}`) });
+      const group = await acme.groups.create({ mode: "parallel", notify: notice("/group") }, (add) => add.add(stuck));
+      const jobs = [await acme.jobs.enqueueFrom("own"), await acme.jobs.enqueueFrom("moved")];
+      await before.jobs.cancel((await before.jobs.enqueue(stuck, {})).id);
+      await before.close();
+      const fresh = Buffer.alloc(32, 9).toString("base64");
+      const calls = (...key: string[]) => ({ url, clock, calls: { key, allow: ["127.0.0.0/8"] } });
+      const { book: ahead } = await openTest(t, backend, calls(fresh));
+      const { missing } = await ahead.reseal();
+      await ahead.close();
+      const { book: both } = await openTest(t, backend, calls(fresh, testKey));
+
+      const dry = await both.reseal({ dryRun: true });
+      const done = await both.reseal();
+      const again = await both.reseal({ dryRun: true });
+      await both.close();
+
+      const found = { requests: 1, answers: 0, notices: 4, missing: [] };
+      assert.deepEqual(dry, { ...found, dryRun: true, keyId: done.keyId });
+      assert.deepEqual(done, { ...dry, dryRun: false });
+      assert.deepEqual(again, { ...dry, requests: 0, notices: 0 });
+      assert.deepEqual([missing.length, missing[0]?.count], [1, 5]);
+      const { book } = await openTest(t, backend, calls(fresh));
+      assert.ok(!(await allText(book, backend)).includes(missing[0]?.keyId ?? ""));
+      // What says that any tenant's calls can be made of it does not open.
+      await tamper(
+        book,
+        (tx) => tx.sql`update daybook_job_template
+        set notify = replace(notify, ${'"whose":"acme"'}, ${'"whose":"*"'}) where name = 'moved'`,
+      );
+      for (const { id } of jobs) await book.tenant("acme").jobs.cancel(id);
+      await book.tenant("acme").groups.cancel(group.id);
+      await workAll(book);
+      assert.deepEqual(
+        server.received.map(({ path, headers }) => `${path} ${headers.authorization}`).toSorted(),
+        ["/definition", "/definition", "/group", "/own"].map((path) => `${path} Bearer abc123`),
+      );
+      assert.equal((await book.tenant("acme").calls.list({ status: "failed" })).items.length, 1);
+    });
+
+    test("notices that were written without a key are sealed with the first one, and so are the calls made of them", async (t) => {
+      const server = await target(t);
+      const allow = ["127.0.0.0/8"];
+      const webhook = { url: `${server.url}/canary` };
+      const stuck = job("stuck", { notify: { on: ["cancelled"], webhook }, run: () => undefined });
+      const { book: plain, url } = await openTest(t, backend, { use: [stuck], calls: { allow } });
+      await workAll(plain);
+      await plain.jobs.cancel((await plain.jobs.enqueue(stuck, {})).id);
+      // More than one slice of them.
+      await plain.write(async (tx) => {
+        const notify = { on: ["failed"], webhook } as const;
+        for (let n = 0; n < 101; n++) await tx.templates.create(`t-${n}`, { job: stuck, notify });
+      });
+      assert.ok((await allText(plain, backend)).includes("canary"));
+      await plain.close();
+      const { book } = await openTest(t, backend, { url, calls: { key: testKey, allow } });
+
+      const { requests, notices } = await book.reseal();
+
+      assert.deepEqual([requests, notices], [1, 102]);
+      assert.ok(!(await allText(book, backend)).includes("canary"));
+      await workAll(book);
+      assert.deepEqual(
+        server.received.map(({ path }) => path),
+        ["/canary"],
+      );
+      assert.equal((await book.calls.list()).items[0]?.kept, "sealed");
     });
   });
 }

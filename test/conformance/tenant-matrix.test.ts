@@ -186,7 +186,7 @@ const notAsked = new Set(
   deadLetters.redrive deadLetters.redriveAll deadLetters.discard deadLetters.discardAll apps.reload apps.stop apps.remove queues.pause
   queues.resume queues.limit queues.normalise templates.create templates.edit templates.archive templates.restore runs.pin
   runs.unpin records.put records.putMany records.ensure records.patch records.delete records.link records.unlink
-  records.restore records.import records.watch records.transact write read tenant backup startWorker work close
+  records.restore records.import records.watch records.transact write read join tenant backup startWorker work close
   markAsCopy reseal location tenantId sessionId`.split(/\s+/),
 );
 

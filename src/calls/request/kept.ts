@@ -82,6 +82,11 @@ export function withMessage({ content, ...columns }: WebhookColumns, whose: stri
 
 type NoticeContent = { readonly webhook: string; readonly whose: string; readonly body: string };
 
+// Sealed text is no JSON, and the JSON of a request begins with another name.
+function noticeIn(content: string): NoticeContent | undefined {
+  return content.startsWith('{"webhook":') ? (JSON.parse(content) as NoticeContent) : undefined;
+}
+
 // Without a key, a request with a header that is always a secret is refused.
 function keep(content: RequestContent, keys: Keys, about: string): WebhookColumns {
   const request = JSON.stringify(hiddenRequest(content));
@@ -116,14 +121,16 @@ export type KeptRequest = {
   readonly key_id: string | null;
 };
 
+type Sealed = Omit<KeptRequest, "content">;
+
 /** The request as it was given; undefined when it has left the book. */
 export function openRequest(keys: Keys, { id, tenant_id: tenant, content, key_id: keyId }: KeptRequest) {
   if (content === null) return undefined;
   const open = (text: string, about: string): RequestContent =>
     JSON.parse(keyId === null ? text : openSealed(keys, text, about)) as RequestContent;
-  // Sealed text is no JSON, and the JSON of a request begins with another name.
-  if (!content.startsWith('{"webhook":')) return open(content, sealedFor(tenant, id));
-  const { webhook, whose, body } = JSON.parse(content) as NoticeContent;
+  const notice = noticeIn(content);
+  if (notice === undefined) return open(content, sealedFor(tenant, id));
+  const { webhook, whose, body } = notice;
   if (whose === "*" || whose === tenant) return { ...open(webhook, webhookFor(whose)), body };
   throw new DaybookError("internal", `the webhook of call ${id} is another tenant's: it is not sent`);
 }
@@ -164,7 +171,7 @@ export function keepAnswer(
   return { answer: JSON.stringify({ ...answer, headers: Object.fromEntries(harmless), hops: [] }) };
 }
 
-export type KeptAnswerRow = Omit<KeptRequest, "content"> & { readonly run_id: string; readonly answer: string | null };
+export type KeptAnswerRow = Sealed & { readonly run_id: string; readonly answer: string | null };
 
 export function openAnswer(keys: Keys, row: KeptAnswerRow): KeptAnswer | undefined {
   const { id, tenant_id: tenant, run_id: runId, answer, key_id: keyId } = row;
@@ -173,8 +180,39 @@ export function openAnswer(keys: Keys, row: KeptAnswerRow): KeptAnswer | undefin
   return JSON.parse(keyId === null ? answer : openSealed(keys, answer, about)) as KeptAnswer;
 }
 
+/** The content of a request, sealed with the first key. Of the call of a notice the webhook is, for whose calls it was. */
+export function resealRequest(
+  keys: KeyRing,
+  { id, tenant_id: tenant, key_id: keyId }: Sealed,
+  content: string,
+): string {
+  const notice = noticeIn(content);
+  if (notice === undefined) return sealAnew(keys, keyId, content, sealedFor(tenant, id));
+  const { webhook, whose, body } = notice;
+  const anew: NoticeContent = { webhook: sealAnew(keys, keyId, webhook, webhookFor(whose)), whose, body };
+  return JSON.stringify(anew);
+}
+
+export function resealAnswer(
+  keys: KeyRing,
+  { id, tenant_id: tenant, key_id: keyId }: Sealed,
+  runId: string,
+  answer: string,
+) {
+  return sealAnew(keys, keyId, answer, answerSealedFor(tenant, id, runId));
+}
+
+export function resealWebhook(keys: KeyRing, columns: WebhookColumns, whose: string): WebhookColumns {
+  const content = sealAnew(keys, columns.key_id, columns.content, webhookFor(whose));
+  return { ...columns, content, key_id: keys.id, kept: "sealed" };
+}
+
+function sealAnew(keys: KeyRing, keyId: string | null, text: string, about: string): string {
+  return keys.seal(keyId === null ? text : keys.open(text, about), about);
+}
+
 // What binds sealed text to its call and its attempt: it opens only there.
-export function sealedFor(tenant: string, id: string): string {
+function sealedFor(tenant: string, id: string): string {
   return `call ${id}\n${tenant}`;
 }
 
@@ -182,6 +220,6 @@ function webhookFor(whose: string): string {
   return `webhook\n${whose}`;
 }
 
-export function answerSealedFor(tenant: string, id: string, runId: string): string {
+function answerSealedFor(tenant: string, id: string, runId: string): string {
   return `call ${id}\n${tenant}\n${runId}`;
 }

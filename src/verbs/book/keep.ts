@@ -72,15 +72,15 @@ that the clock of this machine is right. It is about all tenants.`,
     background: true,
     about: "say what is not sealed with the first key in DAYBOOK_KEY, and with --apply seal it anew",
     more: `For a change of keys. Give the new key first and the old ones after it, separated by commas, to every process;
-then seal anew what calls sent and were answered, and take the old keys away. What is kept in clear because
-there was no key is sealed, too. It says what it would seal, and seals it with --apply. What no given key
+then seal anew what calls sent and were answered and the webhooks that are notified of ends, and take the
+old keys away. What is kept in clear because there was no key is sealed, too. It says what it would seal, and seals it with --apply. What no given key
 opens stays as it is, and is counted (exit code 20). It works in slices, so others write in between, and it
 may be interrupted and repeated. It is about all tenants.`,
     input: applying,
     examples: ["reseal", "reseal --apply"],
     run: (book, { apply = false }) => book.reseal({ dryRun: !apply }),
-    show({ dryRun, keyId, requests, answers, missing }) {
-      const found = `${count(requests, "request")} and ${count(answers, "answer")}`;
+    show({ dryRun, keyId, requests, answers, notices, missing }) {
+      const found = `${count(requests, "request")}, ${count(answers, "answer")} and ${count(notices, "notice")}`;
       return [
         dryRun
           ? `${found} would be sealed with key ${keyId}; seal them with --apply`
