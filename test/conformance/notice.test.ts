@@ -263,6 +263,28 @@ for (const backend of backends) {
       assert.equal((await book.tenant("acme").calls.list({ status: "failed" })).items.length, 1);
     });
 
+    test("without a key a webhook whose address or header may be a secret is refused, and nothing of it is in the book", async (t) => {
+      const stuck = job("stuck", { run: () => undefined });
+      const { book } = await openTest(t, backend, { use: [stuck], calls: {} });
+      const secrets = [
+        { url: "https://chat.example/services/T0AB/B1CD/canary77Xy" },
+        { url: "https://ops.example/hook?pass=canary" },
+        { url: "https://ops.example/hook", headers: { "x-tenant": "canary77Xy" } },
+      ];
+
+      for (const webhook of secrets) {
+        const notify = { on: ["failed"], webhook } as const;
+        const refused = { code: "invalid", message: /webhook at \S+ may be a secret.*DAYBOOK_KEY/ };
+        await assert.rejects(book.templates.create("t", { job: stuck, notify }), refused);
+        await assert.rejects(
+          book.groups.create({ mode: "parallel", notify }, (add) => add.add("stuck")),
+          refused,
+        );
+      }
+
+      assert.ok(!(await allText(book, backend)).includes("canary"));
+    });
+
     test("notices that were written without a key are sealed with the first one, and so are the calls made of them", async (t) => {
       const server = await target(t);
       const allow = ["127.0.0.0/8"];

@@ -70,6 +70,12 @@ export type WebhookColumns = Omit<RequestColumns, "fingerprint">;
 
 /** The same of a webhook, of which calls are made later: those of one tenant, or of any ("*"). */
 export function keepWebhook(content: RequestContent, keys: Keys, whose: string): WebhookColumns {
+  if (keys === undefined && mayHaveSecret(content)) {
+    throw invalid(
+      `the address or a header of the webhook at ${new URL(content.url).host} may be a secret, and without a key the book would keep ` +
+        "it in clear as long as it is named: give a key with DAYBOOK_KEY or open(…, { calls: { key } }), and it is sealed",
+    );
+  }
   return keep(content, keys, webhookFor(whose));
 }
 
