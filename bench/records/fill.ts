@@ -15,11 +15,16 @@ export function fillRecords(path: string): void {
   const numbers = `with recursive g(n) as (select 0 union all select n + 1 from g where n < ${keysCount * versionsEach - 1})`;
   const closed = keysCount * (versionsEach - 1);
   db.exec("begin");
-  db.exec("delete from daybook_record; delete from daybook_record_change; delete from daybook_record_commit");
+  db.exec(
+    "delete from daybook_record; delete from daybook_record_change; delete from daybook_record_commit_type; delete from daybook_record_commit",
+  );
   const type = (db.prepare("select seq from daybook_record_type where name = 'item'").get() as { seq: number }).seq;
   // Commit n + 1 writes key n % keys: every key is written once in each round.
-  db.exec(`insert into daybook_record_commit (tenant_id, id, committed_at, changes, metadata)
-    ${numbers} select 'default', n + 1, n, 1, '{}' from g`);
+  db.exec(`insert into daybook_record_commit (tenant_id, id, committed_at, clock_from, changes, metadata)
+    ${numbers} select 'default', n + 1, n, 1, 1, '{}' from g`);
+  db.exec(
+    `insert into daybook_record_commit_type (tenant_id, type_seq, commit_id) ${numbers} select 'default', ${type}, n + 1 from g`,
+  );
   db.exec(`insert into daybook_record_change (tenant_id, commit_id, position, type_seq, key, kind, revision)
     ${numbers} select 'default', n + 1, 0, ${type}, printf('k%07d', n % ${keysCount}), case when n < ${keysCount} then 'created' else 'updated' end, n / ${keysCount} + 1 from g`);
   db.exec(`insert into daybook_record_version (tenant_id, type_seq, key, body, revision, schema_version, from_commit, to_commit, ended)

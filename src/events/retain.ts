@@ -27,7 +27,7 @@ type Row = {
 type Fate = "removed" | "newest" | keyof KeptEvents;
 type Slice = { readonly last: number | undefined; readonly fates: Map<Fate, Row[]> };
 
-/** Those that were published by then. */
+/** Those that were published before then. */
 export async function retainEvents(
   store: Store,
   tenant: string,
@@ -86,7 +86,7 @@ async function findSlice(asked: Asked, { tenant, after, by }: Stretch): Promise<
     // event's deliveries would be taken for the old one's.
     return seq === newest?.seq ? "newest" : "removed";
   };
-  const old = rows.filter((row) => row.published_at <= by);
+  const old = rows.filter((row) => row.published_at < by);
   // Numbers follow the order of publishing, apart from small differences between clocks: a slice without old events is the end.
   return { last: old.length === 0 ? undefined : rows.at(-1)?.seq, fates: Map.groupBy(old, fateOf) };
 }

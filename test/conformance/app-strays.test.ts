@@ -38,7 +38,7 @@ async function runsOf(book: Book, sessionId: string): Promise<string[]> {
   );
 }
 
-describe("an error that escapes from a handler", { timeout: 120_000 }, () => {
+describe("an error that escapes from a handler", () => {
   for (const backend of backends) {
     test(`${backend}: of an app fails its run, and the process and its other apps go on`, async (t) => {
       const { book, url } = await openTest(t, backend, { worker: false });

@@ -71,11 +71,11 @@ function verbsOf(handle: object): [string, Verb][] {
   for (const noun of Object.keys(handle)) {
     if (leftOut.has(noun)) continue;
     const part: unknown = Reflect.get(handle, noun);
-    if (typeof part === "function") found.push([noun, part.bind(handle) as Verb]);
+    if (typeof part === "function") found.push([noun, (part as Verb).bind(handle)]);
     if (typeof part !== "object" || part === null) continue;
-    for (const [verb, run] of Object.entries(part)) {
+    for (const [verb, run] of Object.entries(part) as [string, unknown][]) {
       if (typeof run === "function" && !waiting.has(`${noun}.${verb}`))
-        found.push([`${noun}.${verb}`, run.bind(part) as Verb]);
+        found.push([`${noun}.${verb}`, (run as Verb).bind(part)]);
     }
   }
   return found;

@@ -59,4 +59,53 @@ for (const backend of backends) {
       (await last.records.query(Titled).search(words).list()).items.map(({ key }) => key);
     assert.deepEqual([await keys("jam"), await keys("cake"), await keys("sweet")], [[], [], ["n-3"]]);
   });
+
+  test(`${backend}: a program finds by the fields that it declares, also while another one searches others`, async (t) => {
+    const Title = entity("note", { schema, key: "id", search: ["title"] });
+    const Text = entity("note", { schema, key: "id", search: [["body", "text"]] });
+    const { book, url } = await openTest(t, backend, { use: [Title], worker: false });
+    await book.records.put(Title, { id: "n-1", title: "milk", body: { text: "bread" } });
+    await using other = await open(url, { use: [Text], worker: false });
+    await other.records.put(Text, { id: "n-2", title: "bread", body: { text: "milk" } });
+    await book.records.put(Title, { id: "n-3", title: "milk and jam", body: { text: "bread" } });
+    const titled = async (words: string): Promise<string[]> =>
+      (await book.records.query(Title).search(words).list()).items.map(({ key }) => key);
+    const told = async (words: string): Promise<string[]> =>
+      (await other.records.query(Text).search(words).list()).items.map(({ key }) => key);
+
+    assert.deepEqual([await titled("milk"), await titled("bread")], [["n-1", "n-3"], ["n-2"]]);
+    assert.deepEqual([await told("milk"), await told("bread")], [["n-2"], ["n-1", "n-3"]]);
+
+    // SQLite keeps the words of two; the program that came first is told when they are no longer its own.
+    await using third = await open(url, { use: [Note], worker: false });
+    assert.equal(await third.records.query(Note).search("milk").count(), 3);
+    assert.deepEqual(await told("bread"), ["n-1", "n-3"]);
+    if (backend === "sqlite") {
+      await assert.rejects(titled("milk"), {
+        code: "conflict",
+        message: /no longer kept for the fields that this program searches/,
+      });
+    } else assert.deepEqual(await titled("milk"), ["n-1", "n-3"]);
+    await book.records.put(Title, { id: "n-4", title: "bread", body: { text: "jam" } });
+    assert.deepEqual(await told("jam"), ["n-4"]);
+    await using again = await open(url, { use: [Title], worker: false });
+    assert.equal(await again.records.query(Title).search("bread").count(), 2);
+    assert.deepEqual(await again.doctor(), []);
+  });
 }
+
+test("the compiler refuses words of a field that holds no text", () => {
+  const listed = z.object({
+    id: z.string(),
+    tags: z.array(z.string()),
+    n: z.number(),
+    note: z.string().nullable().optional(),
+  });
+  entity("listed", { schema: listed, key: "id", search: ["id", "note", ["note"]] });
+  // @ts-expect-error a list has no words
+  entity("listed", { schema: listed, key: "id", search: ["tags"] });
+  // @ts-expect-error nor has a list in a path of one name
+  entity("listed", { schema: listed, key: "id", search: [["tags"]] });
+  // @ts-expect-error a number has none either
+  entity("listed", { schema: listed, key: "id", search: ["n"] });
+});

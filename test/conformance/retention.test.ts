@@ -79,8 +79,8 @@ for (const backend of backends) {
         [
           [0, 0, 0, 0],
           [1, 0, 0, 0],
-          [7, 1, 1, 0],
-          [0, 0, 0, 1],
+          [7, 1, 0, 0],
+          [0, 0, 1, 1],
         ],
       );
       assert.deepEqual(await book.doctor(), []);

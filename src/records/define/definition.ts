@@ -21,8 +21,8 @@ export type EntityOptions<Schema extends StandardSchemaV1> = {
     | ((value: StandardSchemaV1.InferOutput<Schema>) => string);
   /** Fields that are searched often: `"status"`, `["address", "city"]`, `{ path: "total", temporal: true }`. */
   readonly indexes?: readonly IndexInput<StandardSchemaV1.InferOutput<Schema>>[];
-  /** Fields whose words are found by `search`. */
-  readonly search?: readonly PathInput<StandardSchemaV1.InferOutput<Schema>>[];
+  /** Fields of text whose words are found by `search`. */
+  readonly search?: readonly SearchInput<StandardSchemaV1.InferOutput<Schema>>[];
 };
 
 type AnyDefinition = {
@@ -171,6 +171,21 @@ export type Names<Value> = Value extends readonly unknown[]
 
 /** One name, or several from the outside in. */
 export type PathInput<Value> = Names<Value> | readonly [Names<Value>, ...string[]];
+
+/** Those that hold a text, or may hold one: a list has no words. */
+type TextNames<Value> = {
+  [Name in Names<Value>]: unknown extends Value[Name & keyof Value]
+    ? Name
+    : [Extract<Value[Name & keyof Value], string>] extends [never]
+      ? never
+      : Name;
+}[Names<Value>];
+
+/** The name of a field of text, or several names from the outside in. */
+export type SearchInput<Value> =
+  | TextNames<Value>
+  | readonly [TextNames<Value>]
+  | readonly [Names<Value>, string, ...string[]];
 
 export type IndexInput<Value> =
   | PathInput<Value>

@@ -8,7 +8,7 @@ import { bytesInUse, refuseFullDisk } from "../../storage/sqlite/book-file.ts";
 import type { Store } from "../../storage/store.ts";
 import type { AnyRecordType } from "../define/definition.ts";
 import type { RecordRoom } from "../room.ts";
-import { indexesOf, type Built } from "./declared-index.ts";
+import { indexesOf, triggerSuffixes, type Built } from "./declared-index.ts";
 
 /** The definitions whose indexes were built when this book was opened. */
 function builtIn(keep: Keep): { definitions: ReadonlyMap<string, AnyRecordType> } {
@@ -51,22 +51,28 @@ async function presentIndexes(store: Store): Promise<Set<string>> {
 }
 
 // When two processes open a book at the same time, both build the index; one of them fails and finds it there.
-async function build(store: Store, { name, texts, instead }: Built): Promise<void> {
+async function build(store: Store, { name, texts, others }: Built): Promise<void> {
   try {
-    if (instead !== undefined) await dropOld(store, instead);
+    if (others !== undefined) await dropOldWords(store, name, others);
     for (const text of texts) await runApart(store, text);
   } catch (error) {
     if (!(await presentIndexes(store)).has(name)) throw error;
   }
 }
 
-async function dropOld(store: Store, { prefix, clear }: NonNullable<Built["instead"]>): Promise<void> {
-  const old = await store.read<{ type: string; name: string }>(
-    sql`select type, name from sqlite_schema where type in ('trigger', 'index') and substr(name, 1, ${prefix.length}) = ${prefix}`,
-  );
-  if (old.length === 0) return;
-  for (const { type, name } of old) await runApart(store, `drop ${type} if exists ${name}`);
-  await runApart(store, clear);
+/** Keeps the words of one other program, such as the one that this one is about to replace; each set costs every write of the type. */
+async function dropOldWords(store: Store, name: string, others: string): Promise<void> {
+  const begin = `daybook_${others}`;
+  const found = await store.read<{
+    name: string;
+  }>(sql`select substr(name, ${"daybook_".length + 1}) as name from sqlite_schema
+    where type = 'table' and substr(name, 1, ${begin.length}) = ${begin} and length(name) = ${`daybook_${name}`.length}
+      and name <> ${`daybook_${name}`} order by rowid desc`);
+  for (const old of found.slice(1)) {
+    for (const suffix of triggerSuffixes) await runApart(store, `drop trigger if exists ${old.name}_${suffix}`);
+    await runApart(store, `drop index if exists ${old.name}`);
+    await runApart(store, `drop table if exists daybook_${old.name}`);
+  }
 }
 
 // On SQLite in a thread; on PostgreSQL on a connection of its own and outside of transactions, as `concurrently` demands.

@@ -13,8 +13,8 @@ export type Built = {
   readonly name: string;
   readonly table: "record" | "record_version" | "record_item" | "record_words";
   readonly texts: readonly string[];
-  /** SQLite: triggers and indexes with this prefix belong to an older definition and are dropped first. */
-  readonly instead?: { readonly prefix: string; readonly clear: string };
+  /** SQLite: what begins so keeps words of the same type for programs that search other fields. */
+  readonly others?: string;
 };
 
 /** All indexes that a definition declares. */
@@ -24,7 +24,7 @@ export function indexesOf(dialect: Dialect, { name, indexes, search }: AnyRecord
     const tables = temporal ? (["record", "record_version"] as const) : (["record"] as const);
     return tables.flatMap((table) => fieldIndexes(dialect, path, table));
   });
-  return search.length === 0 ? fields : [wordIndex(dialect, name, search), ...fields];
+  return search.length === 0 ? fields : [wordIndex(dialect, { name, search }), ...fields];
 }
 
 /** An index that the engine maintains by itself. */
@@ -34,9 +34,11 @@ function plainIndex(dialect: Dialect, name: string, table: "record" | "record_ve
   return { name, table, texts: [`create index ${how}if not exists ${name} on daybook_${table} ${text}`] };
 }
 
+export const triggerSuffixes = ["made", "changed", "gone"] as const;
+
 /** SQLite: the triggers that maintain a table beside the records; `when` picks the records that belong in it. */
 function triggers(name: string, put: string, gone: string, when: (row: "new" | "old") => string = () => ""): string[] {
-  const trigger = (suffix: string, event: string, row: "new" | "old", work: string): string =>
+  const trigger = (suffix: (typeof triggerSuffixes)[number], event: string, row: "new" | "old", work: string): string =>
     `create trigger if not exists ${name}_${suffix} after ${event} on daybook_record ${when(row)} begin ${work}; end`;
   return [
     trigger("made", "insert", "new", put),
@@ -101,28 +103,38 @@ export function hasItem({ dialect, record, tenant, typeSeq }: Scope, path: Path,
 
 // Each entry also holds the number of its type, as a word that no search can contain. Both engines intersect it with the words
 // from the rarest to the most frequent, so the cost of a search does not tell how often other tenants use a word.
-function wordIndex(dialect: Dialect, type: string, paths: readonly Path[]): Built {
-  const prefix = `record_words_${hashOf(type, 12)}_`;
-  const name = `${prefix}${hashOf(JSON.stringify(paths), 12)}`;
+//
+// Each set of fields has words of its own, so that a program finds by the fields that it declares, whatever others search by.
+function wordIndex(dialect: Dialect, { name: type, search: paths }: Searched): Built {
+  const name = wordsName({ name: type, search: paths });
   if (dialect === "postgres") {
     const vector = vectorOf(rawSql("type_seq"), rawSql("body"), paths);
     return plainIndex("postgres", name, "record", sql`using gin ((${vector}))`);
   }
+  const table = `daybook_${name}`;
   const ours = (row: string): string =>
     `${row}.type_seq in (select seq from daybook_record_type where name = ${literal(type)})`;
   const words = (row: string): string => render(wordsOf(dialect, rawSql(`${row}.body`), paths), dialect).text;
-  const gone = `delete from daybook_record_words where rowid = old.seq`;
-  const put = `insert into daybook_record_words (rowid, type, words) values (new.seq, new.type_seq, ${words("new")})`;
+  const gone = `delete from ${table} where rowid = old.seq`;
+  const put = `insert into ${table} (rowid, type, words) values (new.seq, new.type_seq, ${words("new")})`;
   const texts = [
-    `create virtual table if not exists daybook_record_words using fts5(type, words, content='', contentless_delete=1,
+    `create virtual table if not exists ${table} using fts5(type, words, content='', contentless_delete=1,
       tokenize='unicode61 remove_diacritics 0')`,
     ...triggers(name, put, gone, (row) => `when ${ours(row)}`),
-    `insert into daybook_record_words (rowid, type, words) select seq, type_seq, ${words("record")} from daybook_record record
-      where ${ours("record")} and seq not in (select rowid from daybook_record_words)`,
+    `insert into ${table} (rowid, type, words) select seq, type_seq, ${words("record")} from daybook_record record
+      where ${ours("record")} and seq not in (select rowid from ${table})`,
     `create index if not exists ${name} on daybook_record_type (seq) where name = ${literal(type)}`,
   ];
-  const clear = `delete from daybook_record_words where rowid in (select seq from daybook_record record where ${ours("record")})`;
-  return { name, table: "record_words", texts, instead: { prefix, clear } };
+  return { name, table: "record_words", texts, others: wordsPrefix(type) };
+}
+
+type Searched = Pick<AnyRecordType, "name" | "search">;
+
+const wordsPrefix = (type: string): string => `record_words_${hashOf(type, 12)}_`;
+
+/** The name of the index of words of a type in these fields; on SQLite also that of their table. */
+export function wordsName({ name, search }: Searched): string {
+  return `${wordsPrefix(name)}${hashOf(JSON.stringify(search), 12)}`;
 }
 
 export function checkWords(text: string): string {
@@ -145,14 +157,15 @@ function wordsIn(text: string): string[] {
 }
 
 /** Whether a record of the type has all these words, in any of the fields. */
-export function hasWords({ dialect, record, typeSeq }: Scope, paths: readonly Path[], text: string): Sql {
+export function hasWords({ dialect, record, typeSeq }: Scope, type: Searched, text: string): Sql {
   const words = wordsIn(text);
   if (dialect === "postgres") {
-    const vector = vectorOf(sql`${record}.type_seq`, sql`${record}.body`, paths);
+    const vector = vectorOf(sql`${record}.type_seq`, sql`${record}.body`, type.search);
     return sql`${vector} @@ (${`'=${typeSeq}'`}::tsquery && plainto_tsquery('simple'::regconfig, ${words.join(" ")}::text))`;
   }
   const match = `type : "${typeSeq}" AND words : (${words.map((word) => `"${word}"`).join(" ")})`;
-  return sql`${record}.seq in (select rowid from daybook_record_words where daybook_record_words match ${match})`;
+  const table = rawSql(`daybook_${wordsName(type)}`);
+  return sql`${record}.seq in (select rowid from ${table} where ${table} match ${match})`;
 }
 
 // PostgreSQL would take an address, a file name or a number with its signs as one word. FTS5 splits at every sign, so here signs

@@ -1,12 +1,12 @@
 // Asks the book a question: for pages of records, or for numbers about them.
-import { invalid } from "../../core/error.ts";
+import { conflict, invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { makeEach } from "../../storage/make-each.ts";
 import { timeMs } from "../../core/time.ts";
 import { joinSql, rawSql, sql, type Sql } from "../../storage/sql.ts";
 import { follow, type AnyRecordType } from "../define/definition.ts";
 import { entryColumns, toEntry, type Entry, type EntryOf, type EntryRow } from "../entry.ts";
-import { hasWords } from "../indexes/declared-index.ts";
+import { hasWords, wordsName } from "../indexes/declared-index.ts";
 import type { AsOf, Moment } from "../commit.ts";
 import type { RecordReader } from "../record-reader.ts";
 import { alongSql, readAlong } from "./along.ts";
@@ -52,7 +52,8 @@ export async function ask(
   const { ground, sort } = found;
   const ends = places.map(({ side }) => side).filter((side) => side === "from" || side === "to");
   const { from, scope } = readFrom(ground, sort, where, { order, ends });
-  return { ground, sort, scope, from: sql`${from} ${wordsSql(reader, scope, question, ground.moment)}` };
+  const words = await wordsSql(reader, scope, question, ground.moment);
+  return { ground, sort, scope, from: sql`${from} ${words}` };
 }
 
 type PageRow = EntryRow & { readonly [column: `end${number}` | `along${number}`]: string | null };
@@ -117,7 +118,12 @@ function selectEntries(
     : sql`select ${entryColumns("found")} ${more} from (select r.*${columns}${read} ${found}) as found ${order}`;
 }
 
-function wordsSql(reader: RecordReader, scope: Scope, { name, type, search }: Question, moment: Moment): Sql {
+async function wordsSql(
+  reader: RecordReader,
+  scope: Scope,
+  { name, type, search }: Question,
+  moment: Moment,
+): Promise<Sql> {
   if (search === undefined) return sql``;
   if (type === undefined || type.search.length === 0) {
     throw invalid(`"${name}" declares no fields to search: entity(…, { search: ["title"] })`);
@@ -128,7 +134,19 @@ function wordsSql(reader: RecordReader, scope: Scope, { name, type, search }: Qu
   if (moment !== null || reader.pending().length > 0) {
     throw invalid("search finds committed records as they are now: leave out asOf, and search before you write");
   }
-  return sql`and ${hasWords(scope, type.search, search)}`;
+  // SQLite keeps the words for the fields of two programs; on PostgreSQL an index that is gone would only make this slower.
+  if (reader.dialect === "sqlite") {
+    const [kept] = await reader.point(
+      sql`select 1 as kept from sqlite_schema where type = 'index' and name = ${wordsName(type)}`,
+    );
+    if (kept === undefined) {
+      throw conflict(
+        `the words of "${name}" are no longer kept for the fields that this program searches, because others with other fields opened the book since: open it again`,
+        { type: name },
+      );
+    }
+  }
+  return sql`and ${hasWords(scope, type, search)}`;
 }
 
 function valueAt(entry: Entry, row: PageRow, { side, path }: Place, index: number): unknown {

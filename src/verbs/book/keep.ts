@@ -1,7 +1,6 @@
 // recover, mend, reseal and retain: what keeps a book in order. Each says what it would do, and does it once it is told to.
-import type { Book, Eviction, JobRule, Recovery, Retained, RetainOptions } from "../../index.ts";
+import type { Book, Eviction, JobRule, Recovery, Retained, Retention, RetainOptions } from "../../index.ts";
 import { invalid } from "../../core/error.ts";
-import { retentionParts } from "../../open/retention.ts";
 import { sessionRecovered } from "../../jobs/kind.ts";
 import { duration, list, maybe, text, whole, word } from "../field.ts";
 import { count, day, section, table, when, type Shown } from "../shown.ts";
@@ -9,6 +8,17 @@ import { admin } from "../verb.ts";
 import { applying } from "../shared-fields.ts";
 
 const ends = ["completed", "failed", "cancelled", "skipped"] as const;
+// Written out, because the policy's own list would load the engine for each help.
+const parts = [
+  "jobs",
+  "calls",
+  "events",
+  "runs",
+  "logs",
+  "decisions",
+  "rollups",
+  "sizeMax",
+] as const satisfies readonly (keyof Required<Retention>)[];
 const keepMax = 1_000_000_000;
 const bytesMax = 100_000_000_000_000;
 
@@ -109,7 +119,7 @@ interrupted and repeated.`,
       decisions: maybe(duration("decisions about slots of schedules (default: 90d)")),
       rollups: maybe(duration("counts of runs (default: 400d)")),
       sizeMax: maybe(whole("the oldest runs of live listeners, until about so many bytes are left", 0, bytesMax)),
-      parts: maybe(list(word("only these, as the policy of the book says", retentionParts))),
+      parts: maybe(list(word("only these, as the policy of the book says", parts))),
       ...applying,
     },
     examples: [
