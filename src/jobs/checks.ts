@@ -82,7 +82,7 @@ const checks: readonly (Omit<Check, "advice"> & Partial<Check>)[] = [
     name: "a rate that jobs wait for has a time at which it opens",
     find: () => sql`select job.id as finding from daybook_line line join daybook_job job on job.seq = line.seq
       left join daybook_rate_window rate_window on rate_window.tenant_id = job.tenant_id
-        and job.tenant_id || ${"\n"} || rate_window.rate_key = line.waits_key
+        and rate_window.rate_key = substr(line.waits_key, length(job.tenant_id) + 2)
       where line.status = 'waiting' and line.waits_for = 'time' and line.waits_key is not null
         and rate_window.opens_at is null`,
   },

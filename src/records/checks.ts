@@ -23,9 +23,11 @@ const checks: readonly Omit<Check, "advice">[] = [
   {
     promise: "R1",
     name: "every version has its commit, and every commit its changes",
-    find: () => sql`select ${named} || ' at ' || versions.from_commit as finding from ${versions} as versions
-      where not exists (select 1 from daybook_record_change as change where change.tenant_id = versions.tenant_id
-        and change.commit_id = versions.from_commit and change.type_seq = versions.type_seq and change.key = versions.key)
+    // Sets and no lookups: a commit may hold ten thousand changes, and no index finds one of them by its key.
+    find: () => sql`select ${named} || ' at ' || versions.from_commit as finding from (
+        select tenant_id, type_seq, key, from_commit from daybook_record
+        union all select tenant_id, type_seq, key, from_commit from daybook_record_version
+        except select tenant_id, type_seq, key, commit_id from daybook_record_change) as versions
       union all select tenant_id || ' commit ' || id from daybook_record_commit as made where changes <> (select count(*)
         from daybook_record_change as change where change.tenant_id = made.tenant_id and change.commit_id = made.id)`,
   },
@@ -35,13 +37,13 @@ const checks: readonly Omit<Check, "advice">[] = [
     find: () => sql`select ${change} || ' ' || kind as finding from daybook_record_change as change
         where kind in ('created', 'updated') and not exists (select 1 from daybook_record as made where ${madeBy("made")})
           and not exists (select 1 from daybook_record_version as made where ${madeBy("made")})
-      union all select ${change} || ' ' || kind from daybook_record_change as change
-        where kind in ('updated', 'deleted') and not exists (select 1 from daybook_record_version as past where past.tenant_id = change.tenant_id
-          and past.type_seq = change.type_seq and past.key = change.key and past.to_commit = change.commit_id
-          and past.ended = case change.kind when 'deleted' then 'deleted' else 'replaced' end and past.revision = change.revision - case change.kind when 'deleted' then 0 else 1 end)
-      union all select ${change} || ' created' from daybook_record_change as change
-        where kind = 'created' and exists (select 1 from daybook_record_version as past where past.tenant_id = change.tenant_id
-          and past.type_seq = change.type_seq and past.key = change.key and past.to_commit = change.commit_id)`,
+      union all select ${change} || ' ' || kind from (
+        select tenant_id, commit_id, type_seq, key, kind, revision from daybook_record_change where kind in ('updated', 'deleted')
+        except select tenant_id, to_commit, type_seq, key, case ended when 'deleted' then 'deleted' else 'updated' end,
+          revision + case ended when 'deleted' then 0 else 1 end from daybook_record_version) as change
+      union all select ${change} || ' created' from (
+        select tenant_id, commit_id, type_seq, key from daybook_record_change where kind = 'created'
+        intersect select tenant_id, to_commit, type_seq, key from daybook_record_version) as change`,
   },
   {
     promise: "R1",
@@ -54,12 +56,12 @@ const checks: readonly Omit<Check, "advice">[] = [
   {
     promise: "R2",
     name: "a key has at most one version in a commit, and its versions do not overlap",
-    find: () => sql`select ${named} as finding from daybook_record as versions where exists (select 1 from daybook_record_version as past
-        where past.tenant_id = versions.tenant_id and past.type_seq = versions.type_seq and past.key = versions.key
-          and past.to_commit > versions.from_commit)
-      union all select ${named} from daybook_record_version as versions where exists (select 1 from daybook_record_version as other
-        where other.tenant_id = versions.tenant_id and other.type_seq = versions.type_seq and other.key = versions.key
-          and other.from_commit > versions.from_commit and other.from_commit < versions.to_commit)
+    // What is current ends with no commit, so it ends after all.
+    find: () => sql`select ${named} as finding from (select tenant_id, type_seq, key, to_commit,
+          lead(from_commit) over (partition by tenant_id, type_seq, key order by from_commit) as next_commit from (
+            select tenant_id, type_seq, key, from_commit, null as to_commit from daybook_record
+            union all select tenant_id, type_seq, key, from_commit, to_commit from daybook_record_version) as made) as versions
+        where next_commit < coalesce(to_commit, next_commit + 1)
       union all select ${named} from daybook_record_change as versions group by tenant_id, type_seq, key, commit_id
         having count(*) > 1`,
   },

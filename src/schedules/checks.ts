@@ -34,11 +34,12 @@ export const scheduleChecks: readonly Check[] = [
     promise: "S1",
     name: "an open job of a schedule has its decision",
     // A retry belongs to the decision about the first job of its chain, which may have left since.
+    // One schedule may have ten thousand of both, and no index finds a decision by its job: they are read once and joined.
     find: () => sql`select job.id as finding from daybook_line line join daybook_job job on job.seq = line.seq
       join daybook_job first on first.seq = coalesce(job.chain_seq, job.seq)
-      where line.kind = 'schedule' and not exists (select 1 from daybook_decision decision
-        where decision.tenant_id = job.tenant_id and decision.schedule_seq = job.kind_seq
-          and decision.job_id = first.id)`,
+      left join (select distinct tenant_id, schedule_seq, job_id from daybook_decision where job_id is not null) as decision
+        on decision.tenant_id = job.tenant_id and decision.schedule_seq = job.kind_seq and decision.job_id = first.id
+      where line.kind = 'schedule' and decision.job_id is null`,
     advice: report,
   },
   {

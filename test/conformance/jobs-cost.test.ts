@@ -117,6 +117,17 @@ for (const backend of backends) {
       assert.deepEqual(await rows.take(), { "insert job": 100, "insert line": 100 });
     });
 
+    test("jobs in 300 queues that were never used cost the statements and the waits of one", async (t) => {
+      const { book, meter } = await openWarm(t, backend);
+
+      await book.jobs.enqueueMany(plain, [{}], { queue: "new" });
+      const [one] = meter.take();
+      await book.jobs.enqueueMany(plain, times(300, {}), (_, n) => ({ queue: `new-${n}` }));
+      const [many] = meter.take();
+
+      assert.deepEqual(many, one);
+    });
+
     for (const places of [100, 10, 1]) {
       test(`200 jobs at ${places} places are claimed in ${200 / places} turns, each of which settles those before`, async (t) => {
         const { book, meter, rows, worker } = await openWarm(t, backend, places);

@@ -75,7 +75,10 @@ for (const backend of backends) {
 
 // Those of the tests themselves begin otherwise; a limit that is put on a lane by hand may read all that runs.
 function isAboutJobs(text: string): boolean {
-  return /\b(?:daybook_)?(?:job|line)\b/.test(text) && !/^\s*(?:begin|commit|create|analyze)/i.test(text);
+  return (
+    /\b(?:daybook_)?(?:job|line)\b|^insert into daybook_lane/.test(text) &&
+    !/^\s*(?:begin|commit|create|analyze)/i.test(text)
+  );
 }
 
 /** 4,000 rows of each kind, so that a planner sees what it would cost to read them all. */
@@ -176,7 +179,7 @@ async function inLine(at: TestEngine): Promise<void> {
 /** What a planner should not do: read the whole table, or sort. What runs is no more than the places of all workers, and who
  *  looks for what dead sessions left reads all of it. */
 const trouble =
-  /^SCAN (?:daybook_)?(?:job|line|run|child|parent)\b(?! USING (?:COVERING )?INDEX jobs_running$)|TEMP B-TREE|Seq Scan on daybook_(?:job|line|run)\b|\bSort\b/;
+  /^SCAN (?:daybook_)?(?:job|line|run|child|parent|daybook_lane)\b(?! USING (?:COVERING )?INDEX jobs_running$)|TEMP B-TREE|Seq Scan on daybook_(?:job|line|run)\b|\bSort\b/;
 
 type Plans = Map<string, readonly string[]>;
 

@@ -10,7 +10,7 @@
 
 import { rawSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { anyOf, indexedBy, lockKey, lockNames, tryNames } from "../../storage/word.ts";
+import { anyOf, indexedBy, lockKey, lockNames, rowSet, tryNames } from "../../storage/word.ts";
 import type { Claimer } from "./claim.ts";
 import { roomInRate, type RateRoom, type RateRule } from "./limit.ts";
 
@@ -31,30 +31,58 @@ const perTenant = rawSql(String(lanesPerTenant));
 
 /** The number of the lane, which is made if it does not exist yet. */
 export function laneOf(tx: Tx, tenant: string, queue: string): number | Promise<number> {
-  // Only committed ones are kept: a lane of a transaction that was undone does not exist.
-  const lanes = tx.keep("lanes", () => new Map<string, number>());
-  return lanes.get(`${tenant}\n${queue}`) ?? makeLane(tx, tenant, queue, lanes);
+  const made = async (): Promise<number> => (await lanesOf(tx, tenant, [queue])).get(queue) as number;
+  return keptLanes(tx).get(`${tenant}\n${queue}`) ?? made();
 }
 
-/** The lanes of these queues, made in one order: on PostgreSQL two that make several at once would wait for each other. */
+// Only committed ones are kept: a lane of a transaction that was undone does not exist.
+function keptLanes(tx: Tx): Map<string, number> {
+  return tx.keep("lanes", () => new Map<string, number>());
+}
+
+type Made = { readonly seq: number; readonly queue: string };
+
+/** The lanes of these queues, made in one order: on PostgreSQL two that make several at once would wait for each other. However
+ *  many are made, and however many there are, the statements are as many and read no other lanes. */
 export async function lanesOf(tx: Tx, tenant: string, queues: Iterable<string>): Promise<Map<string, number>> {
+  const kept = keptLanes(tx);
   const lanes = new Map<string, number>();
-  for (const queue of [...new Set(queues)].sort()) lanes.set(queue, await laneOf(tx, tenant, queue));
+  const wanted = [...new Set(queues)].sort();
+  for (const queue of wanted) {
+    const seq = kept.get(`${tenant}\n${queue}`);
+    if (seq !== undefined) lanes.set(queue, seq);
+  }
+  const missing = (): string[] => wanted.filter((queue) => !lanes.has(queue));
+  const note = ({ seq, queue }: Made): void => {
+    lanes.set(queue, seq);
+    tx.afterCommit(() => void kept.set(`${tenant}\n${queue}`, seq));
+  };
+  // On PostgreSQL two that come at once may compute the same number; the one that loses computes another.
+  while (lanes.size < wanted.length) {
+    (await insertLanes(tx, tenant, missing())).forEach(note);
+    if (lanes.size < wanted.length) (await findLanes(tx, tenant, missing())).forEach(note);
+  }
   return lanes;
 }
 
-async function makeLane(tx: Tx, tenant: string, queue: string, lanes: Map<string, number>): Promise<number> {
-  // On PostgreSQL two tenants that come at once may compute the same number; the one that loses computes another.
-  for (;;) {
-    await tx.run(sql`insert into daybook_lane (seq, tenant_id, queue)
-      select coalesce(max(case tenant_id when ${tenant} then seq end) + 1,
-        (coalesce(max(seq), 0) / ${perTenant} + 1) * ${perTenant}), ${tenant}, ${queue}
-      from daybook_lane where true on conflict do nothing`);
-    const row = await findLane(tx, tenant, queue);
-    if (row === undefined) continue;
-    tx.afterCommit(() => lanes.set(`${tenant}\n${queue}`, row.seq));
-    return row.seq;
-  }
+async function findLanes(tx: Tx, tenant: string, queues: readonly string[]): Promise<Made[]> {
+  return tx.all<Made>(
+    sql`select seq, queue from daybook_lane where tenant_id = ${tenant} and queue ${anyOf("text", queues)}`,
+  );
+}
+
+/** Makes those that can be made now. A new tenant's first lane is made alone: until it stands, another may have taken its numbers. */
+async function insertLanes(tx: Tx, tenant: string, queues: readonly string[]): Promise<Made[]> {
+  const rows = queues.map((queue, place) => ({ queue, place }));
+  const own = sql`(select seq / ${perTenant} * ${perTenant} from daybook_lane where tenant_id = ${tenant} limit 1)`;
+  return tx.all<Made>(sql`insert into daybook_lane (seq, tenant_id, queue)
+    select first.seq + v.place, ${tenant}, v.queue
+    from (select own.start is null as alone, coalesce(
+        (select max(seq) + 1 from daybook_lane where seq >= own.start and seq < own.start + ${perTenant}),
+        (select (coalesce(max(seq), 0) / ${perTenant} + 1) * ${perTenant} from daybook_lane)) as seq
+      from (select ${own} as start) as own) as first
+    cross join ${rowSet("v", { queue: "text", place: "integer" }, rows)}
+    where v.place = 0 or not first.alone on conflict do nothing returning seq, queue`);
 }
 
 export async function findLane(tx: Tx, tenant: string, queue: string): Promise<LaneRow | undefined> {
