@@ -4,6 +4,7 @@
 //   (last try fails) ──► dead ──► redriving ──► recovered      its redrive succeeded
 //                         ▲  │         │
 //                         │  │         └──────► dead           its redrive failed: the same letter, one redrive more
+//                         │  │         └──────► discarded      its sink does not take the event any more
 //                         │  └────────────────► discarded      with a reason
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";

@@ -40,8 +40,10 @@ async function chainEnded(tx: Tx, job: JobRow, ended: JobEnded): Promise<void> {
   const letter = job.attempt === 1 ? undefined : await letterOf(tx, job);
   if (letter !== undefined && letter.ended_at === null) {
     // A cancelled redrive leaves the letter dead: a person asked for the redrive, and decides what to do next.
-    if (ended.status !== "completed") return setLetterDead(tx, letter);
-    await endLetter(tx, letter, { status: "recovered", reason: null });
+    if (ended.status === "cancelled") return setLetterDead(tx, letter);
+    // A sink that does not take the event any more will never take it: nobody could redrive the letter to an end.
+    const reason = ended.status === "skipped" ? (ended.run?.error?.message ?? "it was skipped") : null;
+    await endLetter(tx, letter, { status: reason === null ? "recovered" : "discarded", reason });
   }
   await letNextGo(tx, job);
 }

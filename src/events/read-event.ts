@@ -168,7 +168,7 @@ const openStatus = { completed: "acked", running: "claimed", waiting: "pending",
 function statusOf({ status, letterStatus: letter }: Row): DeliveryStatus {
   if (status in openStatus) return openStatus[status as keyof typeof openStatus];
   if (letter === "dead" || letter === "redriving") return "dead_lettered";
-  return letter === "discarded" ? "discarded" : "skipped";
+  return letter === "discarded" && status !== "skipped" ? "discarded" : "skipped";
 }
 
 const ends: ReadonlySet<DeliveryStatus> = new Set(["acked", "skipped", "discarded"]);

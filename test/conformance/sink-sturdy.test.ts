@@ -45,6 +45,39 @@ for (const backend of backends) {
       assert.equal(ids[4], ids[0]);
     });
 
+    test("a redriven dead letter whose event the sink takes no more is discarded, and its key goes on", async (t) => {
+      const sent: CloudEvent[] = [];
+      let isNew = false;
+      const own = sink("own", {
+        on: "o.*",
+        attempts: 1,
+        where: (said) => !isNew || (said as { n: number }).n > 0,
+        to: (message) => {
+          if (!isNew) throw new Error("no");
+          sent.push(message);
+        },
+      });
+      const { book } = await openCalls(t, backend, { views: true, use: [own] });
+      const { id: event } = await book.events.publish("o.x", { n: 0 }, { key: "a" });
+      await workAll(book);
+      isNew = true;
+      await book.events.publish("o.x", { n: 1 }, { key: "a" });
+      const [letter] = (await book.deadLetters.list()).items;
+
+      const { jobId } = await book.deadLetters.redrive(letter?.id ?? "");
+      await book.jobs.cancel(jobId);
+      assert.equal((await book.deadLetters.get(letter?.id ?? "")).status, "dead");
+      await book.deadLetters.redrive(letter?.id ?? "");
+      await workAll(book);
+
+      const { status: ended, reason } = await book.deadLetters.get(letter?.id ?? "");
+      assert.deepEqual([ended, reason], ["discarded", "its sink does not take this event"]);
+      assert.deepEqual(said(sent), ["a 1"]);
+      const { status: all, deliveries } = await book.events.get(event);
+      assert.deepEqual([all, deliveries[0]?.status, await waiting(book)], ["acked", "skipped", 0]);
+      assert.deepEqual(await book.doctor(), []);
+    });
+
     test("a paused sink collects; a rewound one sends the same ids in order; after a skip nothing is left to send", async (t) => {
       const sent: CloudEvent[] = [];
       const own = sink("own", { on: "o.*", to: (message) => void sent.push(message) });
