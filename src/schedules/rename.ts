@@ -1,12 +1,15 @@
 // Gives a schedule another name. It stays the same schedule, with its cursor, decisions and jobs.
 import { conflict, DaybookError } from "../core/error.ts";
 import { checkName } from "../core/name.ts";
-import { isoTime } from "../core/time.ts";
+import { isoTime, timeMs } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf, assigned, forUpdate } from "../storage/word.ts";
+import type { CheckedSchedule } from "./options.ts";
 import { findSchedule, type ScheduleRow } from "./schedule.ts";
 import type { StoredTarget } from "./target.ts";
+import { restoreTiming } from "./timing/timing.ts";
+import { putCode } from "./write-schedule.ts";
 
 /** `whole`: the caller speaks for the whole book, so it may rename what all tenants have. */
 export async function renameSchedule(tx: Tx, name: string, to: string, whole: boolean): Promise<ScheduleRow> {
@@ -36,17 +39,25 @@ export async function renameSchedule(tx: Tx, name: string, to: string, whole: bo
   return renamed;
 }
 
-function refuseOfApp({ name, job }: ScheduleRow): void {
-  const { app } = (JSON.parse(job) as StoredTarget).prepared;
+function appOf({ job }: ScheduleRow): string | undefined {
+  return (JSON.parse(job) as StoredTarget).prepared.app ?? undefined;
+}
+
+function refuseOfApp(row: ScheduleRow): void {
+  const { name } = row;
+  const app = appOf(row);
   if (app === undefined) return;
   throw conflict(`schedule "${name}" belongs to app "${app}" and is known to it by its name: rename it there`, {
     name,
   });
 }
 
-/** `held` is the row that has the new name. */
+/** `held` is the row that has the new name. A program that calls the schedule so may be there before the rename, and has made a row that
+ *  has decided nothing: it makes way, and what it says of the schedule holds. */
 async function renameOne(tx: Tx, row: ScheduleRow, to: string, held: ScheduleRow | undefined): Promise<ScheduleRow> {
-  if (held !== undefined) {
+  const fresh = held !== undefined && (await isFresh(tx, held)) ? held : undefined;
+  if (fresh !== undefined) await tx.run(sql`delete from daybook_schedule where seq = ${fresh.seq}`);
+  else if (held !== undefined) {
     if (held.removed_at === null) throw exists(tx, held);
     // What was removed keeps its decisions, under a name that says what it was.
     await tx.run(
@@ -55,10 +66,35 @@ async function renameOne(tx: Tx, row: ScheduleRow, to: string, held: ScheduleRow
   }
   const renamed = { name: to, updated_at: tx.now, revision: row.revision + 1 };
   await tx.run(sql`update daybook_schedule set ${assigned(renamed)} where seq = ${row.seq}`);
-  return { ...row, ...renamed };
+  const next = { ...row, ...renamed };
+  return fresh === undefined ? next : putCode(tx, to, definitionOf(fresh), next);
 }
 
-function exists(tx: Tx, { name, tenant_id: of }: ScheduleRow): DaybookError {
+/** Whether code made it, and it has decided no slot yet. */
+async function isFresh(tx: Tx, row: ScheduleRow): Promise<boolean> {
+  if (row.source !== "code" || row.removed_at !== null || row.pruned_until !== null || row.fires > 0) return false;
+  if (row.last_fired_at !== null || appOf(row) !== undefined) return false;
+  const decided = sql`select 1 as one from daybook_decision
+    where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq} limit 1`;
+  return (await tx.get<{ one: number }>(decided)) === undefined;
+}
+
+/** What the program that made the row says of the schedule. */
+function definitionOf(row: ScheduleRow): CheckedSchedule {
+  const { kind, expression, anchor_at: anchor, target, target_name, job, for_all } = row;
+  const { missed, max_lateness_ms, overlap, jitter_ms, max_fires, pause_after } = row;
+  const timing = restoreTiming(row);
+  const inMs = kind === "once" && anchor !== null ? timeMs(expression, "at") - anchor : null;
+  const policies = { missed, max_lateness_ms, overlap, jitter_ms, max_fires, pause_after };
+  const said = { target, target_name, job, for_all, unknown: false, warning: null };
+  return { ...timing.stored, timing, inMs, ...policies, ...said };
+}
+
+function exists(tx: Tx, { name, tenant_id: of, source }: ScheduleRow): DaybookError {
   const whose = of === tx.tenant ? "" : ` of tenant "${of}"`;
-  return conflict(`schedule "${name}"${whose} exists: remove it first, or give another name`, { name });
+  const advice =
+    source === "code"
+      ? "it is defined in code and has decided slots of its own: give another name, or keep it and pause the old one"
+      : "remove it first, or give another name";
+  return conflict(`schedule "${name}"${whose} exists: ${advice}`, { name });
 }

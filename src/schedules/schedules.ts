@@ -113,7 +113,8 @@ export function scheduleVerbs(
 }
 
 function inCode(name: string, to: string): string {
-  return `it is defined in code: a program that still calls it "${name}" makes another one when it opens the book, so call it "${to}" there first`;
+  const order = `stop the programs that call it "${name}", rename it, start those that call it "${to}"`;
+  return `it is defined in code, and a program that starts and still calls it "${name}" makes another one; the order that works: ${order}`;
 }
 
 // A caller at run time acts for one tenant, and has no say over the others.
