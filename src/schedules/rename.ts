@@ -13,6 +13,7 @@ import { putCode } from "./write-schedule.ts";
 
 /** `whole`: the caller speaks for the whole book, so it may rename what all tenants have. */
 export async function renameSchedule(tx: Tx, name: string, to: string, whole: boolean): Promise<ScheduleRow> {
+  checkName(name, "schedule name");
   checkName(to, "the new name");
   const theirs = sql`or tenant_id in (select tenant_id from daybook_schedule
     where name = ${name} and for_all = 1 and removed_at is null)`;

@@ -211,12 +211,18 @@ for (const backend of backends) {
         remove: () => schedules.remove(none),
         trigger: () => schedules.trigger(none),
         backfill: () => schedules.backfill(none, noon - 1, noon),
+        rename: () => schedules.rename(none, "new"),
         get: () => schedules.get(none),
         decisions: () => schedules.decisions(none),
         why: () => schedules.why(none, noon),
       };
       for (const [verb, call] of Object.entries(verbs)) {
         await assert.rejects(call, { code: "invalid", message: "schedule name null must be a string" }, verb);
+      }
+      for (const name of [undefined, {}]) {
+        await assert.rejects(schedules.rename(name as never, "new"), {
+          message: /^schedule name .* must be a string$/,
+        });
       }
     });
   });
