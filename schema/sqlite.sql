@@ -843,6 +843,8 @@ CREATE TABLE daybook_schedule (
   id text not null,
   name text not null,
   source text not null check (source in ('code', 'api')),
+  -- It is one of those that a definition in code gives to every tenant.
+  for_all integer not null default 0 check (for_all in (0, 1)),
   kind text not null check (kind in ('cron', 'every', 'once', 'daily')),
   expression text not null,
   zone text not null,

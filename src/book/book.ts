@@ -239,7 +239,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     }),
     reservations: outsideUnits(of, "reservations", reservationVerbs(rooms.jobs, within, tenantId)),
     schedules: outsideUnits(of, "schedules", {
-      ...scheduleVerbs(rooms.jobs, within),
+      ...scheduleVerbs(rooms.jobs, within, undefined, { whole }),
       ...scheduleReads(rooms.jobs, tenantId),
     }),
     calls: outsideUnits(of, "calls", {

@@ -37,7 +37,10 @@ type Alone<When> = When extends unknown
 
 export type CheckedSchedule = CheckedTarget &
   StoredTiming &
-  Pick<ScheduleRow, "missed" | "max_lateness_ms" | "overlap" | "jitter_ms" | "max_fires" | "pause_after"> & {
+  Pick<
+    ScheduleRow,
+    "missed" | "max_lateness_ms" | "overlap" | "jitter_ms" | "max_fires" | "pause_after" | "for_all"
+  > & {
     readonly timing: Timing;
     /** The delay of "in", which counts from the moment the schedule is written; until then the timing counts from 1970. */
     readonly inMs: number | null;
@@ -48,7 +51,11 @@ const policyKeys = ["missed", "maxLateness", "overlap", "jitter", "maxFires", "p
 const targetKeys = ["job", "template", "params", "queue", "priority", "tags", "event", "payload"];
 const known = [...timingKeys, "anchor", ...timingOptionKeys, ...policyKeys, ...targetKeys];
 
-export async function checkSchedule(name: string, given: ScheduleOptions, around: Around): Promise<CheckedSchedule> {
+export async function checkSchedule(
+  name: string,
+  given: ScheduleOptions & DefinitionOptions,
+  around: Around,
+): Promise<CheckedSchedule> {
   checkName(name, "schedule name");
   const options = given.zone === undefined ? withZone(given, await around.zone()) : given;
   const { timing, jitter_ms } = checkWhen(name, options);
@@ -71,6 +78,7 @@ export async function checkSchedule(name: string, given: ScheduleOptions, around
     jitter_ms,
     max_fires: maxFires === undefined ? null : checkCount(maxFires, "maxFires", 1),
     pause_after: pauseAfterFailures === undefined ? null : checkCount(pauseAfterFailures, "pauseAfterFailures", 1),
+    for_all: given.tenants === "all" ? 1 : 0,
   };
 }
 

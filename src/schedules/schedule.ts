@@ -41,6 +41,8 @@ export type ScheduleRow = StoredTiming & {
   id: string;
   name: string;
   source: ScheduleSource;
+  /** 1 when its definition in code is for all tenants. */
+  for_all: number;
   target: "job" | "template" | "event";
   target_name: string;
   /** JSON of what a fire enqueues; see target.ts. */

@@ -14,19 +14,13 @@ import { keepTarget, mergeOptions, checkSchedule, checkWhen, countedFrom, refuse
 import type { ScheduleChanges, Policies, ScheduleOptions } from "./options.ts";
 import { listDecisions, listSchedules, readOne, toSchedule, whySchedule } from "./read-schedule.ts";
 import type { DecisionPage, ScheduleFilter, SchedulePage, ScheduleRecord, Why } from "./read-schedule.ts";
+import { renameSchedule } from "./rename.ts";
 import { findSchedule, offsetOf, type ScheduleRow } from "./schedule.ts";
 import { readTemplateIn, aroundOf } from "./target.ts";
 import { slotAt } from "./timing/slot.ts";
 import { restoreTiming, type TimingInput, type TimingOptions, type Timing } from "./timing/timing.ts";
 import { zoneOf } from "./timing/zone.ts";
-import {
-  pauseSchedule,
-  removeSchedule,
-  renameSchedule,
-  resumeSchedule,
-  createSchedule,
-  editSchedule,
-} from "./write-schedule.ts";
+import { pauseSchedule, removeSchedule, resumeSchedule, createSchedule, editSchedule } from "./write-schedule.ts";
 
 export type Made = ScheduleRecord & {
   /** Set when no program has hosted the job yet: the schedule fires, and its jobs wait for a program that lists the job. Also set
@@ -47,7 +41,8 @@ export type ScheduleVerbs = {
   resume(name: string): Promise<void>;
   remove(name: string): Promise<void>;
   /** Gives a schedule another name. It stays the same schedule: its decisions, its cursor and its jobs are kept, so no slot is lost
-   *  or fired twice. Runs keep the name under which they ran. */
+   *  or fired twice. Runs keep the name under which they ran. One that is for all tenants is renamed for all of them at once, by the
+   *  book that `open` returned (`forbidden` elsewhere). */
   rename(name: string, to: string): Promise<Made>;
   /** Fires once, now. */
   trigger(name: string): Promise<Triggered>;
@@ -83,6 +78,7 @@ export function scheduleVerbs(
   engine: Pick<Engine, "definitions" | "store" | keyof Ports>,
   within: Within,
   read?: ReadRows,
+  { whole } = { whole: false },
 ): ScheduleVerbs {
   const around = aroundOf(engine, (template) => within((tx) => readTemplateIn(tx, template)), read);
   return {
@@ -104,7 +100,7 @@ export function scheduleVerbs(
     resume: (name) => within((tx) => resumeSchedule(tx, name)),
     remove: (name) => within((tx) => removeSchedule(tx, name)),
     async rename(name, to) {
-      const row = await within((tx) => renameSchedule(tx, name, to));
+      const row = await within((tx) => renameSchedule(tx, name, to, whole));
       return { ...toSchedule(row), warning: row.source === "code" ? inCode(name, to) : null };
     },
     trigger: (name) => within((tx) => triggerSchedule(tx, engine, name)),
@@ -117,7 +113,8 @@ export function scheduleVerbs(
 }
 
 function inCode(name: string, to: string): string {
-  return `it is defined in code: a program that still calls it "${name}" makes another one when it opens the book, so call it "${to}" there first`;
+  const order = `stop the programs that call it "${name}", rename it, start those that call it "${to}"`;
+  return `it is defined in code, and a program that starts and still calls it "${name}" makes another one; the order that works: ${order}`;
 }
 
 // A caller at run time acts for one tenant, and has no say over the others.

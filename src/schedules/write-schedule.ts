@@ -2,12 +2,11 @@
 // due before. A removed name keeps its row and its cursor, so making it again cannot repeat a slot.
 import { invalid, conflict, type DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { checkName } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
 import { isoTime } from "../core/time.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx, Store } from "../storage/store.ts";
-import { anyOf, assigned, forUpdate, oneRow } from "../storage/word.ts";
+import { assigned, oneRow } from "../storage/word.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { cancelUnstarted } from "../jobs/settle/cancel.ts";
 import { readActive } from "../jobs/template/template.ts";
@@ -24,7 +23,7 @@ import {
   scheduleKind,
 } from "./schedule.ts";
 import type { ScheduleRow, ScheduleSource } from "./schedule.ts";
-import { isSameTarget, type StoredTarget } from "./target.ts";
+import { isSameTarget } from "./target.ts";
 import { restoreTiming } from "./timing/timing.ts";
 
 export async function createSchedule(tx: Tx, name: string, checked: CheckedSchedule): Promise<ScheduleRow> {
@@ -37,7 +36,16 @@ export async function createSchedule(tx: Tx, name: string, checked: CheckedSched
 
 /** Makes or changes a schedule that is defined in code; leaves it alone if nothing has changed. */
 export async function upsertSchedule(tx: Tx, name: string, given: CheckedSchedule): Promise<ScheduleRow> {
-  const old = await lockSchedule(tx, name);
+  return putCode(tx, name, given, await lockSchedule(tx, name));
+}
+
+/** `old` is the row with that name, locked. */
+export async function putCode(
+  tx: Tx,
+  name: string,
+  given: CheckedSchedule,
+  old: ScheduleRow | undefined,
+): Promise<ScheduleRow> {
   const isOurs = old !== undefined && old.removed_at === null && old.source === "code";
   // "In ten minutes" counts once, from when it is first written, not from each start of the program.
   const checked = isOurs && isCounted(old, given) ? keepMoment(old, given) : countedFrom(tx.now, given);
@@ -69,7 +77,7 @@ const timingKeys = ["kind", "expression", "zone", "gap", "ambiguous", "starts_at
 const policyKeys = ["missed", "max_lateness_ms", "overlap", "jitter_ms", "max_fires", "pause_after"] as const;
 
 function isSame(old: ScheduleRow, checked: CheckedSchedule): boolean {
-  const keys = [...timingKeys, ...policyKeys, ...(["target", "target_name", "job"] as const)];
+  const keys = [...timingKeys, ...policyKeys, ...(["target", "target_name", "job", "for_all"] as const)];
   return keys.every((key) => old[key] === checked[key]);
 }
 
@@ -165,35 +173,6 @@ export async function resumeSchedule(tx: Tx, name: string): Promise<void> {
   const cursor_at = Math.max(row.cursor_at, tx.now);
   const next = { ...row, paused_at: null, paused_note: null, failures: 0, cursor_at };
   await save(tx, { ...next, next_at: nextFireAt(next) }, false);
-}
-
-/** It stays the same schedule, with its cursor, decisions and jobs, under another name. */
-export async function renameSchedule(tx: Tx, name: string, to: string): Promise<ScheduleRow> {
-  checkName(to, "the new name");
-  // Both in one order, so that two renames never wait for each other.
-  const rows = await tx.all<ScheduleRow>(sql`select * from daybook_schedule
-    where tenant_id = ${tx.tenant} and name ${anyOf("text", [name, to])} order by seq ${forUpdate}`);
-  const row = rows.find((each) => each.name === name && each.removed_at === null) ?? (await findSchedule(tx, name));
-  const { prepared } = JSON.parse(row.job) as StoredTarget;
-  if (prepared.app !== undefined) {
-    throw conflict(
-      `schedule "${name}" belongs to app "${prepared.app}" and is known to it by its name: rename it there`,
-      { name },
-    );
-  }
-  if (name === to) return row;
-  const held = rows.find((each) => each.name === to);
-  if (held !== undefined) {
-    if (held.removed_at === null)
-      throw conflict(`schedule "${to}" exists: remove it first, or give another name`, { name: to });
-    // What was removed keeps its decisions, under a name that says what it was.
-    await tx.run(
-      sql`update daybook_schedule set name = ${`${to}, removed ${isoTime(held.removed_at)}`} where seq = ${held.seq}`,
-    );
-  }
-  const renamed = { name: to, updated_at: tx.now, revision: row.revision + 1 };
-  await tx.run(sql`update daybook_schedule set ${assigned(renamed)} where seq = ${row.seq}`);
-  return { ...row, ...renamed };
 }
 
 /** Its decisions stay, and the jobs that it made go on. */

@@ -145,11 +145,45 @@ for (const backend of backends) {
       await book.close();
       const { book: next } = await openTest(t, backend, { url, clock, use: [schedule("new", hourly)] });
 
-      assert.match(warning ?? "", /defined in code/);
+      assert.match(warning ?? "", /stop the programs that call it "old", rename it, start those that call it "new"$/);
       assert.deepEqual(
         (await next.schedules.list()).items.map((each) => [each.name, each.id]),
         [["new", id]],
       );
+    });
+
+    test("a rename takes the place of what a program with the new name has made, until that decides a slot", async (t) => {
+      const { book: first, clock, url, tick } = await openAt(t, noon);
+      const withCode = async (name: string, cron: string) =>
+        (await openTest(t, backend, { url, clock, use: [schedule(name, { ...hourly, cron })] })).book;
+      await withCode("old", "0 * * * *");
+      clock.step(hour);
+      await tick();
+      const { id } = await first.schedules.get("old");
+      clock.step(hour / 2);
+      // The new program also has another timing.
+      await withCode("new", "0 */2 * * *");
+      const renamed = await first.schedules.rename("old", "new");
+      assert.deepEqual([renamed.id, renamed.expression, renamed.fires], [id, "0 */2 * * *", 1]);
+      clock.step(hour / 2);
+      await tick();
+      assert.deepEqual(await ledger(first, "new"), ["1 fired", "2 fired"]);
+
+      // A program of before starts once more: its own is new, and what has decided stays what it is.
+      await withCode("old", "0 * * * *");
+      await withCode("new", "0 */2 * * *");
+      const conflict = { code: "conflict", message: /"old" exists: it is defined in code and has decided slots/ };
+      clock.step(hour);
+      await tick();
+      await assert.rejects(first.schedules.rename("new", "old"), conflict);
+      assert.deepEqual(
+        (await first.schedules.list()).items.map((each) => [each.name, each.id === id, each.fires]),
+        [
+          ["new", true, 2],
+          ["old", false, 1],
+        ],
+      );
+      assert.deepEqual(await first.doctor(), []);
     });
 
     test("an unknown schedule name is answered with the nearest one, by readers too", async (t) => {
@@ -177,12 +211,18 @@ for (const backend of backends) {
         remove: () => schedules.remove(none),
         trigger: () => schedules.trigger(none),
         backfill: () => schedules.backfill(none, noon - 1, noon),
+        rename: () => schedules.rename(none, "new"),
         get: () => schedules.get(none),
         decisions: () => schedules.decisions(none),
         why: () => schedules.why(none, noon),
       };
       for (const [verb, call] of Object.entries(verbs)) {
         await assert.rejects(call, { code: "invalid", message: "schedule name null must be a string" }, verb);
+      }
+      for (const name of [undefined, {}]) {
+        await assert.rejects(schedules.rename(name as never, "new"), {
+          message: /^schedule name .* must be a string$/,
+        });
       }
     });
   });

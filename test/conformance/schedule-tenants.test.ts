@@ -51,6 +51,48 @@ for (const backend of backends) {
       assert.deepEqual([source, nextAt], ["code", noon + 12 * 60 * minute]);
     });
 
+    test("a schedule for all tenants is renamed for all of them at once, by the whole book alone", async (t) => {
+      const work = job("work", { run: () => undefined });
+      const clock = manualClock({ at: noon - 1000 });
+      const { book: first, url } = await openTest(t, backend, { use: [work], clock });
+      const timing = { cron: "* * * * *", job: work, params: {}, overlap: "allow" } as const;
+      for (const tenant of ["acme", "beta", "zeta"]) await first.tenant(tenant).jobs.enqueue(work, {});
+      await first.tenant("zeta").schedules.create("minutes", timing);
+      const old = schedule("minutes", { ...timing, tenants: "all" });
+      const { book } = await openTest(t, backend, { url, use: [old], clock });
+      const { store } = await openTestStore(t, backend, { url, clock });
+      clock.step(1000);
+      await fireAll(store);
+      const [acme, beta] = [book.tenant("acme"), book.tenant("beta")];
+      const { id } = await acme.schedules.get("minutes");
+
+      const refused = { code: "forbidden", message: /is for all tenants.*the book that open\(\) returned/ };
+      await assert.rejects(acme.schedules.rename("minutes", "each-minute"), refused);
+      await assert.rejects(
+        acme.write((tx) => tx.schedules.rename("minutes", "each-minute")),
+        refused,
+      );
+      // All or none: one tenant has made its own under the new name.
+      await beta.schedules.create("each-minute", timing);
+      await assert.rejects(book.schedules.rename("minutes", "each-minute"), { message: /of tenant "beta" exists/ });
+      assert.equal((await acme.schedules.get("minutes")).id, id);
+      await beta.schedules.remove("each-minute");
+      await book.schedules.rename("minutes", "each-minute");
+      await book.close();
+      const coded = schedule("each-minute", { ...timing, tenants: "all" });
+      const { book: next } = await openTest(t, backend, { url, use: [coded], clock });
+      clock.step(minute);
+      await fireAll(store);
+
+      const seen = async (tenant: string): Promise<string[]> =>
+        (await next.tenant(tenant).schedules.list()).items.map(({ name, fires }) => `${name} ${fires}`);
+      for (const tenant of ["default", "acme", "beta"]) assert.deepEqual(await seen(tenant), ["each-minute 2"], tenant);
+      assert.equal((await next.tenant("acme").schedules.get("each-minute")).id, id);
+      // What a tenant has made itself under the old name is its own.
+      assert.deepEqual(await seen("zeta"), ["each-minute 1", "minutes 2"]);
+      assert.deepEqual(await next.doctor(), []);
+    });
+
     test("for all tenants is said in code, of a job", async (t) => {
       const { book } = await openTest(t, backend, { worker: false });
       const create = book.schedules.create("one", { every: "1h", job: "work", tenants: "all" } as never);

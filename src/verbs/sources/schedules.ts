@@ -94,11 +94,14 @@ export const schedules = {
     words: "schedules rename <name> <to>",
     about: "give a schedule another name",
     more: `It stays the same schedule: its decisions and its place in time are kept, so no slot is lost or fired twice.
-One that is defined in code is made anew by a program that still has its old name: rename it there, too.
+One that is defined in code is made anew by a program that still has its old name: stop such programs, rename it, and start those that
+have the new name. One that is for all tenants is renamed for all of them, unless a tenant is named (forbidden).
 Schedules of apps are renamed in the app (conflict, exit code 5).`,
     input: { name, to: text("its new name", "name") },
     examples: ["schedules rename receipts morning-receipts"],
-    run: (book, { name: schedule, to }) => book.schedules.rename(schedule, to),
+    // A caller that speaks for one tenant must not rename what others have.
+    run: (book, { name: schedule, to }, { tenant }) =>
+      (tenant === null ? book : book.tenant(tenant)).schedules.rename(schedule, to),
     show: ({ name: renamed, warning }) => [
       `the schedule is named ${renamed}`,
       ...(warning === null ? [] : [`Careful: ${warning}`]),
