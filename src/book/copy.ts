@@ -1,11 +1,13 @@
 // A copy of a book: what `backup` writes, and what a file that was copied by other means is marked as. The original may do, or have
 // done, whatever was open when the copy was made, so the copy holds all of that until an operator releases or drops it.
-import { holdCalls } from "../calls/attempt/settled.ts";
+import { callJobs, holdCalls } from "../calls/attempt/settled.ts";
+import { callKind } from "../calls/call.ts";
 import { conflict, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknownOfAll } from "../core/suggest.ts";
 import { countHeld, dropHeld, holdJobs, releaseHeld, toHeldRule } from "../jobs/wait/hold.ts";
 import type { HeldFilter, HeldJobs, HeldRule } from "../jobs/wait/hold.ts";
+import type { Ports } from "../jobs/kind.ts";
 import type { Rooms } from "../open/rooms.ts";
 import {
   countHeldSchedules,
@@ -59,10 +61,14 @@ function namesSchedules({ kind, olderThan, newerThan }: HeldFilter): boolean {
   return (kind === undefined || kind === "schedule") && olderThan === undefined && newerThan === undefined;
 }
 
-export async function release(rooms: Pick<Rooms, "store" | "jobs">, options: ReleaseOptions = {}): Promise<Released> {
+export async function release(
+  rooms: Pick<Rooms, "store" | "jobs" | "calls">,
+  options: ReleaseOptions = {},
+): Promise<Released> {
   refuseUnknownOfAll(options, { fields, flags }, "release");
   const { drop = false, dryRun = false, ...filter } = options;
-  const { store, jobs: engine } = rooms;
+  const { store } = rooms;
+  const ports = silentPorts(rooms);
   const rule = toHeldRule(store.clock.now(), filter);
   const found = await look(store, filter, { drop });
   const behind = found.jobs.reduce((all, each) => all + each.behind, 0);
@@ -71,14 +77,19 @@ export async function release(rooms: Pick<Rooms, "store" | "jobs">, options: Rel
   return { dryRun, dropped: drop, jobs: await letGo(rule), behind, schedules };
 
   async function letGo(which: HeldRule): Promise<number> {
-    if (drop) return dropHeld(store, engine, which);
+    if (drop) return dropHeld(store, ports, which);
     // A caller had asked to cancel these: they must not run again here.
-    const cancelled = await dropHeld(store, engine, {
+    const cancelled = await dropHeld(store, ports, {
       ...which,
       fits: sql`${which.fits} and line.cancel_requested_at is not null`,
     });
     return cancelled + (await releaseHeld(store, which));
   }
+}
+
+/** What is dropped is the original's, which tells of its end, or has. Here no webhook, sink or listener hears of it. */
+function silentPorts({ jobs: { kinds }, calls }: Pick<Rooms, "jobs" | "calls">): Ports {
+  return { kinds: { ...kinds, [callKind]: callJobs({ ...calls, announce: undefined }) } };
 }
 
 function sum(counts: readonly { readonly count: number }[]): number {

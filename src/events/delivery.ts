@@ -9,19 +9,21 @@
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { lockNames } from "../storage/word.ts";
-import { jobsChannel, type JobRow } from "../jobs/job.ts";
+import { forShare, lockNames } from "../storage/word.ts";
+import { tellLeft } from "../jobs/group/group.ts";
+import { jobsChannel, seqOf, type JobRow } from "../jobs/job.ts";
 import { plainKind, type Ended, type JobEnded, type JobKind, type OrderedJob } from "../jobs/kind.ts";
-import { queueOne } from "../jobs/state.ts";
+import { cancelInLine, queueOne } from "../jobs/state.ts";
 import { waitsKey } from "../jobs/wait/park.ts";
 import { endLetter, letterOf, setLetterDead, writeLetter } from "./dead-letter.ts";
-import { listenerOfOrder } from "./listener.ts";
+import { deliveryKind } from "./event.ts";
+import { deliveryName, listenerOfOrder, type ListenerState } from "./listener.ts";
 
 export function deliveries(): JobKind {
   const letter = "a dead letter stands before it, to be redriven or discarded";
-  return {
+  const kind: JobKind = {
     ...plainKind,
-    ended: deliveryEnded,
+    ended: (tx, ended) => deliveriesEnded(tx, kind, ended),
     // Most deliveries end at their first attempt and have no letter. One with a key is always settled, because the next may wait.
     quiet: (attempt) => attempt === 1,
     mustWait,
@@ -29,10 +31,25 @@ export function deliveries(): JobKind {
     order: { behind: "An older event of its key is not finished", instead: letter },
     sweep: createOrderSweep(),
   };
+  return kind;
 }
 
-async function deliveryEnded(tx: Tx, ended: readonly Ended[]): Promise<void> {
-  for (const { job, outcome } of ended) if (outcome.retriedBy === null) await chainEnded(tx, job, outcome);
+async function deliveriesEnded(tx: Tx, kind: JobKind, ended: readonly Ended[]): Promise<void> {
+  for (const { job, outcome } of ended) {
+    if (outcome.retriedBy === null) await chainEnded(tx, job, outcome);
+    else if (await isRemoved(tx, job)) {
+      // Nobody would run it. It ends as what waited when its listener was removed.
+      const retry = { tenant: job.tenant_id, id: outcome.retriedBy };
+      await tellLeft(tx, { kinds: { [deliveryKind]: kind } }, await cancelInLine(tx, seqOf(retry)));
+    }
+  }
+}
+
+// Under a lock: a removal that is under way either is seen here, or waits and then sees the retry.
+async function isRemoved(tx: Tx, { tenant_id: tenant, name }: JobRow): Promise<boolean> {
+  const listener = await tx.get<{ state: ListenerState }>(sql`select state from daybook_listener
+    where tenant_id = ${tenant} and name = ${name.slice(deliveryName("").length)} ${forShare}`);
+  return listener?.state === "removed";
 }
 
 async function chainEnded(tx: Tx, job: JobRow, ended: JobEnded): Promise<void> {

@@ -66,8 +66,8 @@ export type Listeners = {
   /** Cancels the deliveries that wait before a position (default all of them), also those of a listener that was removed. Dead
    *  letters stay. */
   skip(name: string, to?: SkipTo): Promise<{ readonly skipped: number }>;
-  /** Ends it: it collects nothing more until a program registers it again, and its deliveries that wait are cancelled. Dead letters
-   *  stay. */
+  /** Ends it: it collects nothing more until a program registers it again, and its deliveries that wait are cancelled. One that runs
+   *  goes on, and is not tried again. Dead letters stay. */
   remove(name: string, options?: RemoveOptions): Promise<Removed>;
 };
 

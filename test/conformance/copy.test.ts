@@ -7,6 +7,7 @@ import {
   manualClock,
   open,
   schedule,
+  sink,
   type Book,
   type ManualClock,
   type OpenOptions,
@@ -247,6 +248,48 @@ for (const backend of backends) {
       assert.deepEqual(await counts(copy), { "default schedules": 1 });
       await workAll(copy);
       assert.deepEqual([ran, server.received], [[], []]);
+      assert.deepEqual(await copy.doctor(), []);
+    });
+
+    test("a drop in a copy tells nobody: no webhook of a notice, no sink and no listener", async (t) => {
+      const server = await target(t);
+      const told: string[] = [];
+      const webhook = { url: server.url };
+      const noted = job("noted", { notify: { on: ["cancelled"], webhook }, run: () => undefined });
+      const on = ["job.cancelled", "call.cancelled"];
+      const use = [
+        noted,
+        sink("outside", { on, to: { webhook } }),
+        listener("inside", { on, run: (_said, { event: { topic } }) => void told.push(topic) }),
+      ];
+      const calls = { key: testKey, allow: ["127.0.0.0/8"] };
+      const { book, url } = await openTest(t, backend, { calls, use });
+      for (const _each of [1, 2]) await book.jobs.enqueue(noted, {});
+      const { id: asked } = await book.jobs.enqueue(noted, {});
+      await book.groups.create({ mode: "parallel", notify: { on: ["cancelled"], webhook } }, (group) => {
+        group.add(noted, {});
+      });
+      await book.calls.submit({ url: server.url });
+      await book.close();
+      const marked = await open(url, { attach: false, worker: false });
+      await marked.markAsCopy();
+      await marked.close();
+      const copy = await open(url, { calls, use });
+      cleanup(t, () => copy.close());
+
+      await copy.release({ drop: true });
+      await workAll(copy);
+
+      assert.deepEqual([server.received, told, (await copy.events.list()).items], [[], [], []]);
+      assert.equal((await copy.jobs.get(asked)).status, "cancelled");
+      assert.deepEqual(
+        (await copy.calls.list()).items.map(({ status }) => status),
+        ["cancelled"],
+      );
+      const { id: own } = await copy.jobs.enqueue(noted, {}, { in: "1h" });
+      await copy.jobs.cancel(own);
+      await workAll(copy);
+      assert.deepEqual([server.received.length, told], [2, ["job.cancelled"]], "what is the copy's own is told");
       assert.deepEqual(await copy.doctor(), []);
     });
 

@@ -230,6 +230,29 @@ for (const backend of backends) {
     assert.deepEqual(await book.doctor(), []);
   });
 
+  test(`${backend}: a delivery that fails after its listener was removed is not tried again`, async (t) => {
+    const clock = manualClock();
+    const gate = Promise.withResolvers<void>();
+    const l = listener("l", { on: Said, ordered: true, backoff: ["1s"], run: () => gate.promise });
+    const { book } = await openTest(t, backend, { clock, use: [l] });
+    const worker = await book.startWorker();
+    const { id } = await book.events.publish(Said, { n: 1 }, { key: "k" });
+    const next = await book.events.publish(Said, { n: 2 }, { key: "k" });
+    while ((await book.events.get(id)).status !== "claimed") await clock.nextTurn();
+
+    assert.deepEqual(await book.listeners.remove("l"), { cancelled: 1 });
+    assert.equal((await book.events.get(id)).status, "claimed", "what runs goes on");
+    gate.reject(new Error("no"));
+    await worker.idle();
+
+    for (const each of [id, next.id]) {
+      const { status, deliveries } = await book.events.get(each);
+      assert.deepEqual([status, deliveries.map((one) => one.status)], ["acked", ["skipped"]]);
+    }
+    assert.deepEqual((await book.jobs.list({ status: ["waiting", "queued", "running"] })).items, []);
+    assert.deepEqual(await book.doctor(), []);
+  });
+
   test(`${backend}: a fact of the engine is published only when a listener hears it`, async (t) => {
     const clock = manualClock();
     const heard: string[] = [];
