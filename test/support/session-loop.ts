@@ -61,10 +61,13 @@ async function longestHoldMs(run: () => Promise<unknown>): Promise<number> {
     longest = Math.max(longest, now.wallMs - at.wallMs - (now.waitedMs - at.waitedMs));
     at = now;
   }, 1);
-  await systemClock.sleep(5);
-  await run();
-  await systemClock.sleep(5); // the tick that tells of the last turn
-  clearInterval(tick);
+  try {
+    await systemClock.sleep(5);
+    await run();
+    await systemClock.sleep(5); // the tick that tells of the last turn
+  } finally {
+    clearInterval(tick);
+  }
   return Math.round(longest * 10) / 10;
 }
 
