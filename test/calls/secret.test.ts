@@ -24,6 +24,13 @@ test("what a machine made, a long number and the name of a secret may be a secre
       "Sids",
       "%61",
       "\\u0061",
+      "?user=ada&pass=hunter",
+      '{"pass_word":"x"}',
+      '{"userPass":"x"}',
+      "x-pass",
+      '{"db":"postgres://ada:hunter@host/db"}',
+      '{"mnemonic":"sea sun"}',
+      '{"private":"x"}',
     ],
     "word ".repeat(20_000),
   ]) {
@@ -46,6 +53,7 @@ test("words, short numbers and times are no secrets", () => {
       "application/json",
       "HTTP",
       "design",
+      "a passenger passed the compass",
     ],
   ]) {
     assert.ok(!mayBeSecret(text), text);

@@ -60,6 +60,7 @@ for (const backend of backends) {
           progress: null,
           cause: null,
           run: null,
+          notify: null,
         },
       );
     });

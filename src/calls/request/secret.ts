@@ -16,8 +16,10 @@ export function isHarmlessHeader(name: string): boolean {
 /** Words that name a secret wherever they stand, and short ones that would be found in too many others. */
 const words =
   /passw|passphrase|passcode|secret|token|key|auth(?!or(?!i[sz]))|credential|cookie|session|signature|bearer|jwt|csrf|xsrf|nonce|hmac/i;
-const shortWords = /(?<![a-z])(?:code|pin|otp|sig|sid|cvv|cvc|ssn|pwd?)s?(?![a-z])/i;
-const shortWordsInside = /(?<=[a-z])(?:Code|Pin|Otp|Sig|Sid|Cvv|Cvc|Ssn|Pwd?)s?(?![a-z])/;
+const shortWords = /(?<![a-z])(?:code|pin|otp|sig|sid|cvv|cvc|ssn|pwd?|pass|seed|private|mnemonic)s?(?![a-z])/i;
+const shortWordsInside = /(?<=[a-z])(?:Code|Pin|Otp|Sig|Sid|Cvv|Cvc|Ssn|Pwd?|Pass|Seed|Private|Mnemonic)s?(?![a-z])/;
+// Who logs in, in front of a host: `postgres://ada:hunter@db`.
+const userInfo = /:\/\/[^/\s]*@/;
 // Written so that its letters cannot be read as they are.
 const encoded = /%[0-9a-f]{2}|\\u/i;
 
@@ -28,7 +30,7 @@ const times = /\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?Z?)?/g;
 const readMax = 65_536;
 
 export function mayBeSecret(text: string): boolean {
-  if (text.length > readMax || encoded.test(text)) return true;
+  if (text.length > readMax || encoded.test(text) || userInfo.test(text)) return true;
   if (words.test(text) || shortWords.test(text) || shortWordsInside.test(text)) return true;
   const timeless = text.replaceAll(times, " time ");
   if (longNumber.test(timeless)) return true;
