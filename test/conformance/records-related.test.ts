@@ -345,6 +345,35 @@ for (const backend of backends) {
       });
     });
 
+    test("a number counts the records that something is related to, of all and by group", async (t) => {
+      const { records } = await begin(t, backend);
+      const customers = records.query(Customer);
+
+      const all = await customers.aggregate((each) => ({
+        buyers: each.countWhere(each.related(Placed).some((order) => order.related(Holds).count().gt(1))),
+        others: each.countWhere(each.related(Placed).none()),
+      }));
+      const groups = await customers
+        .groupBy((each) => ({ country: each("country") }))
+        .aggregate((each) => ({ buyers: each.countWhere(each.related(Placed).some()) }));
+      const ends = await records
+        .query(Placed)
+        .aggregate((each) => ({ knowing: each.countWhere(each.from.related(Knows, "out").some()) }));
+
+      assert.deepEqual(all, { buyers: 1, others: 1 });
+      assert.deepEqual(groups, [
+        { country: "NO", buyers: 1 },
+        { country: "PE", buyers: 1 },
+      ]);
+      assert.deepEqual(ends, { knowing: 2 });
+      await assert.rejects(
+        customers.aggregate((each) => ({
+          n: each.countWhere({ op: "eq", at: { side: "to", path: ["total"] }, value: 1 }),
+        })),
+        { code: "invalid", message: /an entity has no "to"/ },
+      );
+    });
+
     test("relations are grouped and ordered by fields of their ends, and their pages leave out nothing", async (t) => {
       const { records } = await begin(t, backend);
       const groups = records.query(Placed).groupBy((each) => ({ country: each.from("country") }));

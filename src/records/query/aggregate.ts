@@ -65,7 +65,8 @@ export async function readAggregates(
   const [groupNames, names] = [Object.keys(groups), Object.keys(aggregates)];
   const wanted = checkOptions(options, [...groupNames, ...names]);
   const places = [...Object.values(groups), ...Object.values(aggregates).flatMap(({ at }) => at ?? [])];
-  const asked = await ask(reader, question, "unordered", places);
+  const counted = Object.values(aggregates).flatMap(({ where }) => where ?? []);
+  const asked = await ask(reader, question, "unordered", places, counted);
   const none = Object.fromEntries(names.map((name) => [name, aggregates[name]?.how === "count" ? 0 : null]));
   if (asked === undefined) return groupNames.length === 0 ? [none] : [];
   const read = async (scale: number): Promise<Row[]> => {

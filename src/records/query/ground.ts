@@ -14,17 +14,20 @@ import type { Question } from "./read-query.ts";
 import type { WithDocuments } from "./related.ts";
 import { scopeOf, type Ground } from "./source.ts";
 
-/** The ground of a question, and the type that it is about; undefined when nothing of that type was ever written. */
+/** The ground of a question, and the type that it is about; undefined when nothing of that type was ever written. `also`: what is
+ *  asked of the records that fit, such as which of them to count. */
 export async function groundOf(
   reader: RecordReader,
   { name, type, asOf, with: along = {} }: Question,
   where: Condition,
+  also: readonly Condition[],
 ): Promise<{ readonly ground: Ground; readonly sort: Sort } | undefined> {
   const moment = await momentOf(reader, asOf);
   const row = await reader.typeOf(name);
   if (row === undefined) return undefined;
-  const relations = await readRelations(reader, [...relationsOf(where), ...relationsAlong(along)]);
-  checkSides(row, where, relations);
+  const every: Condition = { op: "and", of: [where, ...also] };
+  const relations = await readRelations(reader, [...relationsOf(every), ...relationsAlong(along)]);
+  checkSides(row, every, relations);
   checkAlong(row.seq, along, relations);
   // A type that the book was not opened with is read without its indexes, because they may not be built.
   const own = type !== undefined && reader.built(name) === type ? type : undefined;
