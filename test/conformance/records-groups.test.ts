@@ -115,6 +115,16 @@ for (const backend of backends) {
       );
     });
 
+    test("a group and a number of one name are refused", async (t) => {
+      const { records } = await begin(t, backend, [["a", 1]]);
+      const groups = records.query(Thing).groupBy((thing) => ({ n: thing("of") }));
+
+      await assert.rejects(
+        groups.aggregate((thing) => ({ n: thing.count() })),
+        { code: "invalid", message: /a group and a number are both named "n"/ },
+      );
+    });
+
     test("the first of any number of groups are given", async (t) => {
       const { records } = await begin(t, backend, []);
       const all = Array.from({ length: 10_050 }, (_, index) => ({ id: `k${index}`, of: index, n: index % 7 }));
