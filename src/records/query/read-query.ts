@@ -48,7 +48,7 @@ export async function ask(
 ): Promise<Asked | undefined> {
   checkBytes([question.where, question.with, also]);
   const where: Condition = { op: "and", of: question.where };
-  const found = await groundOf(reader, question, where, also);
+  const found = await groundOf(reader, question, where, also, places);
   if (found === undefined) return undefined;
   const { ground, sort } = found;
   const ends = places.map(({ side }) => side).filter((side) => side === "from" || side === "to");
