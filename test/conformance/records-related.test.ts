@@ -296,6 +296,61 @@ for (const backend of backends) {
       await assert.rejects(deep.count(), { code: "invalid", message: /leave out .*with/ });
     });
 
+    test("what is read along is named in several steps, and each name once", async (t) => {
+      const { records } = await begin(t, backend);
+      const customers = records
+        .query(Customer)
+        .with((c) => ({ placed: c.related(Placed).with((order) => ({ holds: order.related(Holds) })) }))
+        .with((c) => ({ knows: c.related(Knows, "out") }));
+
+      const ada = await customers.first();
+
+      const { placed, knows } = ada?.related ?? { placed: [], knows: [] };
+      assert.deepEqual(
+        [placed.map(({ key, related }) => [key, related.holds.length]), knows.map(({ key }) => key)],
+        [
+          [
+            ["o-1", 0],
+            ["o-2", 2],
+          ],
+          ["bob"],
+        ],
+      );
+      assert.throws(() => customers.with((c) => ({ knows: c.related(Knows, "in") })), {
+        code: "invalid",
+        message: /with names "knows" twice/,
+      });
+    });
+
+    test("a condition about what is related refuses an order, a limit and what is read along", async (t) => {
+      const { records } = await begin(t, backend);
+      const customers = records.query(Customer);
+      const refused = { code: "invalid", message: /leave out orderBy, limit and with/ };
+
+      assert.throws(() => customers.where((c) => c.related(Placed).limit(1).some()), refused);
+      assert.throws(
+        () =>
+          customers.where((c) =>
+            c
+              .related(Placed)
+              .orderBy((order) => order("total"))
+              .none(),
+          ),
+        refused,
+      );
+      assert.throws(
+        () =>
+          customers.where((c) =>
+            c
+              .related(Placed)
+              .with((order) => ({ holds: order.related(Holds) }))
+              .count()
+              .gt(1),
+          ),
+        refused,
+      );
+    });
+
     test("more than a thousand related records are read along only with a limit, and otherwise refused", async (t) => {
       const { book } = await openTest(t, backend, { use: [Placed], worker: false });
       await book.write(async (tx) => {
