@@ -22,11 +22,14 @@ export function kyselyOn<Database>(tx: UserTx, config: Omit<KyselyConfig, "diale
 type Run = <Row>(query: CompiledQuery) => Promise<QueryResult<Row>>;
 
 function runIn(builders: Builders, place: object): Run {
-  return async <Row>({ sql, parameters }: CompiledQuery) => {
-    const { columns, rows, count } = await builders.run(place, sql, parameters, false);
+  return async <Row>({ sql, parameters, query }: CompiledQuery) => {
+    const { columns, rows, count, insertedLast } = await builders.run(place, sql, parameters, false);
     // The builder knows which columns it asked for, and its caller of which types they are.
     const named = rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])) as Row);
-    return { rows: named, numAffectedRows: BigInt(count) };
+    const answer = { rows: named, numAffectedRows: BigInt(count) };
+    // Of another statement, or of an insert that inserted nothing, it would be a row that somebody else inserted before.
+    if (insertedLast === undefined || count === 0 || query.kind !== "InsertQueryNode") return answer;
+    return { ...answer, insertId: BigInt(insertedLast) };
   };
 }
 

@@ -34,12 +34,15 @@ export function openLog(given: LogTo | undefined): Log {
   let say = given === undefined ? undefined : sayTo(given);
   let forget = say === undefined ? [] : hearFacts((...line) => say?.(...line));
   let closing: (() => void) | undefined;
+  let sayRest: (() => void) | undefined;
   return {
     failed(job) {
       say?.(...lineOf(job));
     },
     working(to = given, { location, session }) {
-      say = to === undefined ? sayOnStderr(process.stderr) : sayTo(to);
+      sayRest?.();
+      const stderr = to === undefined ? sayOnStderr(process.stderr) : undefined;
+      [say, sayRest] = [to === undefined ? stderr?.say : sayTo(to), stderr?.rest];
       if (forget.length === 0) forget = hearFacts((...line) => say?.(...line));
       say?.("info", { event: "work.began", location, session }, `works on ${location} as session ${session}`);
       closing = () => say?.("info", { event: "work.ended", location, session }, `works on ${location} no more`);
@@ -47,16 +50,22 @@ export function openLog(given: LogTo | undefined): Log {
     close() {
       for (const each of forget) each();
       closing?.();
+      sayRest?.();
     },
   };
 }
 
 export function checkLog(to: unknown): void {
   if (to === false || to === undefined || typeof to === "function") return;
-  if (typeof to === "object" && to !== null && levels.every((level) => level in to)) return;
+  if (isLogger(to)) return;
   throw invalid(
     `log is ${quote(to)}: give a logger with info, warn and error (pino, console), a function that takes a line, or false`,
   );
+}
+
+function isLogger(to: unknown): boolean {
+  if (typeof to !== "object" || to === null) return false;
+  return levels.every((level) => typeof (to as Partial<Record<LogLevel, unknown>>)[level] === "function");
 }
 
 function sayTo(to: LogTo): Say | undefined {
@@ -128,21 +137,31 @@ function lineOf({ id, name, tenant, attempt, run, retriedBy }: JobEnded): Parame
 const linesPerSecond = 20;
 const lineCharsMax = 500;
 
+type OnStderr = {
+  readonly say: Say;
+  /** How many lines were not shown since the last one. */
+  rest(): void;
+};
+
 /** One plain line each, and no more than a few in a second. */
-export function sayOnStderr(stderr: { write(text: string): unknown }, clock: Clock = systemClock): Say {
+export function sayOnStderr(stderr: { write(text: string): unknown }, clock: Clock = systemClock): OnStderr {
   let second = 0;
   let said = 0;
   let unsaid = 0;
-  return (level, _fields, message) => {
+  const rest = (): void => {
+    if (unsaid > 0) stderr.write(`daybook: ${unsaid} more lines like these were not shown\n`);
+    unsaid = 0;
+  };
+  const say: Say = (level, _fields, message) => {
     if (level === "info") return;
     const now = Math.floor(clock.monotonic() / 1000);
     if (now !== second) said = 0;
     second = now;
     if (++said > linesPerSecond) return void unsaid++;
-    const more = unsaid === 0 ? "" : `daybook: ${unsaid} more lines like these were not shown\n`;
-    unsaid = 0;
+    rest();
     // Whoever made the message may have put anything into it: a terminal obeys none of it.
     const plain = message.slice(0, lineCharsMax).replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, " ");
-    stderr.write(`${more}daybook: ${plain}\n`);
+    stderr.write(`daybook: ${plain}\n`);
   };
+  return { say, rest };
 }

@@ -63,6 +63,8 @@ export type BuiltAnswer = {
   readonly rows: readonly (readonly unknown[])[];
   /** How many rows it answers or, if it answers none, changed. */
   readonly count: number;
+  /** SQLite: the row that the connection inserted last, when the statement answers no rows. */
+  readonly insertedLast?: number | bigint;
 };
 
 /** A rendered statement: a plain value, so it can be sent to another thread. */

@@ -82,6 +82,8 @@ for (const backend of cliBackends) {
       /no number to compute: give count/,
     );
     assert.match((await refusal(["records", "aggregate", "order", "count", "--desc"], url))[2], /by what to group/);
+    const oneName = await refusal(["records", "aggregate", "order", "count", "--by", "count"], url);
+    assert.match(oneName[2], /"count" is a number and a field to group by/);
     const blamed = items(await answer(["records", "blame", "order", "o-1"], url));
     assert.deepEqual(
       blamed.map((each) => [each["field"], each["commit"], each["actor"], each["reason"]]),

@@ -203,6 +203,19 @@ test("Kysely on PostgreSQL takes and gives what its driver does: dates, lists an
   assert.deepEqual(found, { at, here: at, tags: ["x", "y z"], body: { a: [1, 2] } });
 });
 
+test("Kysely on SQLite gives the id of the row that it inserted, and of no other", async (t) => {
+  const book = await openShop(t, "sqlite");
+
+  await book.write(async (tx) => {
+    const customers = kyselyOn<Database>(tx).insertInto("customer");
+    const ada = await customers.values({ id: 17, name: "ada" }).executeTakeFirst();
+    const bob = await customers.values({ name: "bob" }).executeTakeFirst();
+    const again = await customers.orIgnore().values({ id: 17, name: "ada" }).executeTakeFirst();
+
+    assert.deepEqual([ada.insertId, bob.insertId, again.insertId], [17n, 18n, undefined]);
+  });
+});
+
 test("Kysely on SQLite refuses what SQLite cannot keep, and says what to give", async (t) => {
   const { book } = await openTest(t, "sqlite", { worker: false });
   type Kinds = { kinds: { at: Date } };

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { z } from "zod";
-import { entity, type Book } from "../../src/index.ts";
+import { entity, relation, type Book } from "../../src/index.ts";
+import type { Place } from "../../src/records/query/condition.ts";
 import { backends, openTest, type Backend } from "../support/open-test.ts";
 
 const Thing = entity("thing", {
@@ -13,6 +14,7 @@ const Thing = entity("thing", {
   }),
   key: "id",
 });
+const Next = relation("next", { from: Thing, to: Thing });
 type Node = { name: string; next?: Node | undefined };
 const node: z.ZodType<Node> = z.object({
   name: z.string(),
@@ -30,7 +32,7 @@ const Deep = entity("deep", {
 });
 
 async function begin(t: TestContext, backend: Backend, of: readonly (readonly [unknown, number])[]): Promise<Book> {
-  const { book } = await openTest(t, backend, { use: [Thing, Deep], worker: false });
+  const { book } = await openTest(t, backend, { use: [Thing, Deep, Next], worker: false });
   await book.records.putMany(
     Thing,
     of.map(([value, n], index) => ({ id: `t${index}`, n, ...(value === undefined ? {} : { of: value as string }) })),
@@ -113,6 +115,41 @@ for (const backend of backends) {
         groups.aggregate((thing) => ({ n: thing.count() }), { orderBy: (row) => row("m") }),
         { code: "invalid", message: /ordered by one of their values: of, n/ },
       );
+    });
+
+    test("a group and a number of one name are refused", async (t) => {
+      const { records } = await begin(t, backend, [["a", 1]]);
+      const groups = records.query(Thing).groupBy((thing) => ({ n: thing("of") }));
+
+      await assert.rejects(
+        groups.aggregate((thing) => ({ n: thing.count() })),
+        { code: "invalid", message: /a group and a number are both named "n"/ },
+      );
+    });
+
+    test("an aggregate, a group and an order name only what such a record has", async (t) => {
+      const { records } = await begin(t, backend, [["a", 1]]);
+      await records.link(Next, { from: "t0", to: "t0" });
+      const to = { at: { side: "toKey", path: [] } } as const;
+      const key = { at: { side: "key", path: [] } } as const;
+      const highest = (at: Place) => ({ how: "max", at, where: null }) as const;
+      const [things, links] = [records.query(Thing), records.query(Next)];
+      const noEnd = { code: "invalid", message: /an entity has no "toKey"/ };
+      const noKey = { code: "invalid", message: /a relation has no key of its own/ };
+
+      await assert.rejects(
+        things.aggregate(() => ({ to: highest(to.at) })),
+        noEnd,
+      );
+      await assert.rejects(
+        links.groupBy(() => ({ key })).aggregate((link) => ({ n: link.count() })),
+        noKey,
+      );
+      await assert.rejects(
+        links.aggregate(() => ({ key: highest(key.at) })),
+        noKey,
+      );
+      await assert.rejects(things.orderBy(() => to).list(), noEnd);
     });
 
     test("the first of any number of groups are given", async (t) => {

@@ -296,6 +296,61 @@ for (const backend of backends) {
       await assert.rejects(deep.count(), { code: "invalid", message: /leave out .*with/ });
     });
 
+    test("what is read along is named in several steps, and each name once", async (t) => {
+      const { records } = await begin(t, backend);
+      const customers = records
+        .query(Customer)
+        .with((c) => ({ placed: c.related(Placed).with((order) => ({ holds: order.related(Holds) })) }))
+        .with((c) => ({ knows: c.related(Knows, "out") }));
+
+      const ada = await customers.first();
+
+      const { placed, knows } = ada?.related ?? { placed: [], knows: [] };
+      assert.deepEqual(
+        [placed.map(({ key, related }) => [key, related.holds.length]), knows.map(({ key }) => key)],
+        [
+          [
+            ["o-1", 0],
+            ["o-2", 2],
+          ],
+          ["bob"],
+        ],
+      );
+      assert.throws(() => customers.with((c) => ({ knows: c.related(Knows, "in") })), {
+        code: "invalid",
+        message: /with names "knows" twice/,
+      });
+    });
+
+    test("a condition about what is related refuses an order, a limit and what is read along", async (t) => {
+      const { records } = await begin(t, backend);
+      const customers = records.query(Customer);
+      const refused = { code: "invalid", message: /leave out orderBy, limit and with/ };
+
+      assert.throws(() => customers.where((c) => c.related(Placed).limit(1).some()), refused);
+      assert.throws(
+        () =>
+          customers.where((c) =>
+            c
+              .related(Placed)
+              .orderBy((order) => order("total"))
+              .none(),
+          ),
+        refused,
+      );
+      assert.throws(
+        () =>
+          customers.where((c) =>
+            c
+              .related(Placed)
+              .with((order) => ({ holds: order.related(Holds) }))
+              .count()
+              .gt(1),
+          ),
+        refused,
+      );
+    });
+
     test("more than a thousand related records are read along only with a limit, and otherwise refused", async (t) => {
       const { book } = await openTest(t, backend, { use: [Placed], worker: false });
       await book.write(async (tx) => {
@@ -343,6 +398,35 @@ for (const backend of backends) {
         const { sum } = await tx.records.query(Placed).aggregate((each) => ({ sum: each.to("total").sum() }));
         assert.equal(sum, 101);
       });
+    });
+
+    test("a number counts the records that something is related to, of all and by group", async (t) => {
+      const { records } = await begin(t, backend);
+      const customers = records.query(Customer);
+
+      const all = await customers.aggregate((each) => ({
+        buyers: each.countWhere(each.related(Placed).some((order) => order.related(Holds).count().gt(1))),
+        others: each.countWhere(each.related(Placed).none()),
+      }));
+      const groups = await customers
+        .groupBy((each) => ({ country: each("country") }))
+        .aggregate((each) => ({ buyers: each.countWhere(each.related(Placed).some()) }));
+      const ends = await records
+        .query(Placed)
+        .aggregate((each) => ({ knowing: each.countWhere(each.from.related(Knows, "out").some()) }));
+
+      assert.deepEqual(all, { buyers: 1, others: 1 });
+      assert.deepEqual(groups, [
+        { country: "NO", buyers: 1 },
+        { country: "PE", buyers: 1 },
+      ]);
+      assert.deepEqual(ends, { knowing: 2 });
+      await assert.rejects(
+        customers.aggregate((each) => ({
+          n: each.countWhere({ op: "eq", at: { side: "to", path: ["total"] }, value: 1 }),
+        })),
+        { code: "invalid", message: /an entity has no "to"/ },
+      );
     });
 
     test("relations are grouped and ordered by fields of their ends, and their pages leave out nothing", async (t) => {

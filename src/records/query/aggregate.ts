@@ -2,6 +2,7 @@
 import { checkCount } from "../../core/count.ts";
 import { invalid } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
+import { quote } from "../../core/quote.ts";
 import { limits } from "../../core/limits.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { joinSql, rawSql, sql, type Sql } from "../../storage/sql.ts";
@@ -63,9 +64,16 @@ export async function readAggregates(
     throw invalid("an aggregate is about all records that match: leave out orderBy, limit, offset, after and with");
   }
   const [groupNames, names] = [Object.keys(groups), Object.keys(aggregates)];
+  const twice = groupNames.find((each) => names.includes(each));
+  if (twice !== undefined) {
+    throw invalid(
+      `a group and a number are both named ${quote(twice)}: a row has one value of each name, so rename one`,
+    );
+  }
   const wanted = checkOptions(options, [...groupNames, ...names]);
   const places = [...Object.values(groups), ...Object.values(aggregates).flatMap(({ at }) => at ?? [])];
-  const asked = await ask(reader, question, "unordered", places);
+  const counted = Object.values(aggregates).flatMap(({ where }) => where ?? []);
+  const asked = await ask(reader, question, "unordered", places, counted);
   const none = Object.fromEntries(names.map((name) => [name, aggregates[name]?.how === "count" ? 0 : null]));
   if (asked === undefined) return groupNames.length === 0 ? [none] : [];
   const read = async (scale: number): Promise<Row[]> => {

@@ -8,23 +8,28 @@ import type { TypeRow } from "../define/record-type.ts";
 import type { RecordReader } from "../record-reader.ts";
 import { endTypes, isLive, type Sort } from "./arms.ts";
 import { compileCondition } from "./compile.ts";
-import { leavesOf, type Condition } from "./condition.ts";
+import { leavesOf, type Condition, type Place, type Side } from "./condition.ts";
 import { beginningsOf, markOf, type Beginning } from "./few.ts";
 import type { Question } from "./read-query.ts";
 import type { WithDocuments } from "./related.ts";
 import { scopeOf, type Ground } from "./source.ts";
 
-/** The ground of a question, and the type that it is about; undefined when nothing of that type was ever written. */
+/** The ground of a question, and the type that it is about; undefined when nothing of that type was ever written. `also`: what is
+ *  asked of the records that fit, such as which of them to count. */
 export async function groundOf(
   reader: RecordReader,
   { name, type, asOf, with: along = {} }: Question,
   where: Condition,
+  also: readonly Condition[],
+  places: readonly Place[],
 ): Promise<{ readonly ground: Ground; readonly sort: Sort } | undefined> {
   const moment = await momentOf(reader, asOf);
   const row = await reader.typeOf(name);
   if (row === undefined) return undefined;
-  const relations = await readRelations(reader, [...relationsOf(where), ...relationsAlong(along)]);
-  checkSides(row, where, relations);
+  const every: Condition = { op: "and", of: [where, ...also] };
+  const relations = await readRelations(reader, [...relationsOf(every), ...relationsAlong(along)]);
+  checkSides(row, every, relations);
+  for (const { side } of places) checkSide(row, side);
   checkAlong(row.seq, along, relations);
   // A type that the book was not opened with is read without its indexes, because they may not be built.
   const own = type !== undefined && reader.built(name) === type ? type : undefined;
@@ -63,15 +68,19 @@ async function readRelations(reader: RecordReader, names: readonly string[]): Pr
 
 type Ends = Pick<TypeRow, "kind" | "seq" | "from_type_seq" | "to_type_seq">;
 
+function checkSide({ kind }: Ends, side: Side): void {
+  if (kind === "entity" && !["value", "key"].includes(side)) {
+    throw invalid(`an entity has no "${side}": only relations have endpoints`);
+  }
+  if (kind === "relation" && side === "key") {
+    throw invalid('a relation has no key of its own: ask for "fromKey", "toKey" or "instanceKey"');
+  }
+}
+
 function checkSides(row: Ends, where: Condition, relations: ReadonlyMap<string, TypeRow>): void {
   for (const leaf of leavesOf(where)) {
     const { side } = leaf.at;
-    if (row.kind === "entity" && !["value", "key"].includes(side)) {
-      throw invalid(`an entity has no "${side}": only relations have endpoints`);
-    }
-    if (row.kind === "relation" && side === "key") {
-      throw invalid('a relation has no key of its own: ask for "fromKey", "toKey" or "instanceKey"');
-    }
+    checkSide(row, side);
     if (leaf.op !== "related") continue;
     if (row.kind === "relation" && side === "value") {
       throw invalid('a relation is related to nothing: ask it of its endpoints, "from" or "to"');

@@ -42,7 +42,7 @@ export type Query<Type extends AnyRecordType, Along = unknown> = AsyncIterable<E
   asOf(moment: AsOf): Query<Type, Along>;
   /** Has all these words, whole and in any case, in the fields that its definition declares (`search`). */
   search(words: string): Query<Type, Along>;
-  /** Reads along what is related to each entity, under names of your own.
+  /** Reads along what is related to each entity, under names of your own; a second one adds to the first.
    *
    *  ```ts
    *  const Author = entity("author", { schema: z.object({ id: z.string() }), key: "id" });
@@ -54,7 +54,7 @@ export type Query<Type extends AnyRecordType, Along = unknown> = AsyncIterable<E
    *    .with((author) => ({ books: author.related(Wrote) }));
    *  for await (const { key, related } of authors) console.log(key, related.books.map(({ value }) => value.pages));
    *  ``` */
-  with<W extends With>(choose: (record: FieldsOf<Type>) => W): Query<Type, WithOf<W>>;
+  with<W extends With>(choose: (record: FieldsOf<Type>) => W): Query<Type, Along & WithOf<W>>;
   list(): Promise<RecordPage<EntryOf<Type> & Along>>;
   first(): Promise<(EntryOf<Type> & Along) | undefined>;
   count(): Promise<number>;
@@ -110,7 +110,7 @@ export function createQuery<Type extends AnyRecordType, Along = unknown>(
     after: (cursor) => next({ after: cursor }),
     asOf: (moment) => next({ asOf: moment }),
     search: (words) => next({ search: checkWords(words) }),
-    with: (choose) => next({ with: documentsOf(choose, fields) }) as never,
+    with: (choose) => next({ with: documentsOf(choose, fields, question.with) }) as never,
     list: () => list(question),
     first: () => run("first", async () => (await read({ ...question, limit: 1 })).items[0]),
     count: () =>

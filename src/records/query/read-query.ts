@@ -38,16 +38,17 @@ export type Question = {
 /** What a question means here: the records to read, `from … where …`, and what places mean for them. */
 type Asked = { readonly from: Sql; readonly scope: Scope; readonly ground: Ground; readonly sort: Sort };
 
-/** `places` are those that are read, besides the conditions. */
+/** `places` are those that are read, and `also` the conditions, besides those that say which records it is about. */
 export async function ask(
   reader: RecordReader,
   question: Question,
   order: "ordered" | "unordered",
   places: readonly Place[],
+  also: readonly Condition[] = [],
 ): Promise<Asked | undefined> {
-  checkBytes([question.where, question.with]);
+  checkBytes([question.where, question.with, also]);
   const where: Condition = { op: "and", of: question.where };
-  const found = await groundOf(reader, question, where);
+  const found = await groundOf(reader, question, where, also, places);
   if (found === undefined) return undefined;
   const { ground, sort } = found;
   const ends = places.map(({ side }) => side).filter((side) => side === "from" || side === "to");

@@ -69,7 +69,7 @@ export type Related<Other, R, More = unknown> = {
   /** Of documents that are read along: at most so many for each entity. */
   limit(count: number): Related<Other, R, More>;
   /** Reads along what is related to them in turn. */
-  with<W extends With>(choose: (other: EndFields<Other>) => W): Related<Other, R, WithOf<W>>;
+  with<W extends With>(choose: (other: EndFields<Other>) => W): Related<Other, R, More & WithOf<W>>;
 };
 
 /** What to read along, under names of the caller. */
@@ -161,8 +161,14 @@ function related(at: Place, relation: AnyRelation, of: RelatedDocuments): Relate
   const other = of.way === "out" ? fields.to : fields.from;
   const asked = (condition?: AnyAsked): Condition =>
     condition === undefined ? of.where : and(of.where, condition(other, fields));
-  const holds = (is: Counted, count: number, where: Condition): Condition =>
-    checkCondition({ op: "related", at, relation: of.relation, way: of.way, where, is, count });
+  const holds = (is: Counted, count: number, where: Condition): Condition => {
+    if (of.orders.length > 0 || of.limit !== null || Object.keys(of.with).length > 0) {
+      throw invalid(
+        "some, none, every and count ask about all that is related: leave out orderBy, limit and with, which are for what is read along",
+      );
+    }
+    return checkCondition({ op: "related", at, relation: of.relation, way: of.way, where, is, count });
+  };
   const next = (more: Partial<RelatedDocuments>) => related(at, relation, { ...of, ...more });
   return {
     of,
@@ -176,7 +182,7 @@ function related(at: Place, relation: AnyRelation, of: RelatedDocuments): Relate
     },
     orderBy: (field, direction = "asc") => next({ orders: [...of.orders, orderOf(field, [other, fields], direction)] }),
     limit: (count) => next({ limit: checkCount(count, "limit", 1, limits.pageMax) }),
-    with: (choose) => next({ with: documentsOf(choose, other) }) as never,
+    with: (choose) => next({ with: documentsOf(choose, other, of.with) }) as never,
   };
 }
 
@@ -188,19 +194,19 @@ export function orderOf<F extends unknown[]>(choose: (...fields: F) => AnyField,
   throw invalid('orderBy takes a function that names a field: orderBy((order) => order("total"))');
 }
 
-/** What a query reads along, as data. */
-export function documentsOf<F>(choose: (fields: F) => With, fields: F): WithDocuments {
+/** What a query reads along, as data, with what it already does. */
+export function documentsOf<F>(choose: (fields: F) => With, fields: F, already: WithDocuments = {}): WithDocuments {
   const chosen: unknown = typeof choose === "function" ? choose(fields) : undefined;
   const entries = Object.entries(isObject(chosen) ? (chosen as With) : {});
-  if (entries.length === 0 || entries.length > limits.ordersMax) {
+  if (entries.length === 0 || entries.length + Object.keys(already).length > limits.ordersMax) {
     throw invalid(
       `with takes a function that names from 1 to ${limits.ordersMax} things: with((customer) => ({ orders: customer.related(Placed) }))`,
     );
   }
-  return Object.fromEntries(
-    entries.map(([name, each]): [string, RelatedDocuments] => {
-      if (typeof each?.of === "object") return [name, each.of];
-      throw invalid(`"${name}" of with is not what is related: customer.related(Placed) is`);
-    }),
-  );
+  const added = entries.map(([name, each]): [string, RelatedDocuments] => {
+    if (Object.hasOwn(already, name)) throw invalid(`with names "${name}" twice: give each its own name`);
+    if (typeof each?.of === "object") return [name, each.of];
+    throw invalid(`"${name}" of with is not what is related: customer.related(Placed) is`);
+  });
+  return Object.fromEntries([...Object.entries(already), ...added]);
 }

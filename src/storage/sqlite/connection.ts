@@ -169,7 +169,8 @@ function allPrepared({ statement, makeRow }: Prepared, query: Query): unknown[] 
 function answerBuilt({ statement }: Prepared, { params }: Query): BuiltAnswer[] {
   statement.setReturnArrays(true);
   if (statement.columns().length === 0) {
-    return [{ columns: [], rows: [], count: Number(statement.run(...bindable(params)).changes) }];
+    const { changes, lastInsertRowid } = statement.run(...bindable(params));
+    return [{ columns: [], rows: [], count: Number(changes), insertedLast: lastInsertRowid }];
   }
   const rows = statement.all(...bindable(params)) as unknown as unknown[][];
   // Asked for now: what a star stands for is looked up again when the statement runs.

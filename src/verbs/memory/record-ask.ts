@@ -63,6 +63,10 @@ Groups are in the order of their values, nothing first, unless --order names one
     ],
     check({ by = [], order, desc, limit, numbers }) {
       for (const each of by) readPlace(each);
+      const twice = by.find((each) => numbers.includes(each));
+      if (twice !== undefined) {
+        throw invalid(`${quote(twice)} is a number and a field to group by, and a column has one name: leave one out`);
+      }
       if (by.length === 0 && [order, desc, limit].some((given) => given !== undefined)) {
         throw invalid("order, desc and limit are for groups: say by what to group with by");
       }
