@@ -178,12 +178,18 @@ async function prepare(engine: Engine, registrations: readonly Registration[]): 
   return ready;
 }
 
-/** Whether a job runs again because its run was lost or stopped, and not because it failed: then it did not have to wait. */
+/** Whether a job runs again because its run was lost or stopped, and not because it failed: then it did not have to wait. Once a
+ *  person has retried a job of its chain, it is never late. */
 async function isAgain(store: Store, tenant: string, id: string): Promise<boolean> {
-  const [job] = await store.read<{ origin: string; delay_ms: number | null }>(
-    sql`select origin, delay_ms from daybook_job where tenant_id = ${tenant} and id = ${id}`,
+  const chain = await store.read<{ origin: string; delay_ms: number | null }>(
+    sql`with recursive chain (seq, origin, delay_ms, retry_of) as (
+        select seq, origin, delay_ms, retry_of from daybook_job where tenant_id = ${tenant} and id = ${id}
+        union all
+        select job.seq, job.origin, job.delay_ms, job.retry_of from chain join daybook_job job on job.seq = chain.retry_of)
+      select origin, delay_ms from chain order by seq desc`,
   );
-  return job?.origin === "retry" && job.delay_ms === null;
+  const [job] = chain;
+  return job?.origin === "retry" && job.delay_ms === null && chain.every(({ origin }) => origin !== "manual");
 }
 
 const triesMax = 5;

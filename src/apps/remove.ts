@@ -2,7 +2,7 @@
 import { conflict } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
-import type { Store } from "../storage/store.ts";
+import type { Store, Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { goneSessions } from "../telemetry/session.ts";
 import type { Engine } from "../jobs/engine.ts";
@@ -39,7 +39,8 @@ export async function removeApp(
   }
   const indexes = new Set([...instances.map(({ index }) => index), ...registered.map(({ instance }) => instance)]);
   let kept = 0;
-  for (const instance of indexes) kept += await letGo(engine, { tenant, app: key, instance }, { dryRun });
+  for (const instance of indexes)
+    kept += await letGo(engine, { tenant, app: key, instance }, { dryRun, unlessRuns: true });
   return { key, dryRun, instances: instances.length, ...registrations, kept };
 }
 
@@ -50,12 +51,19 @@ function runs(app: string, instance: number, { sessionId: session, host, pid }: 
 
 type Process = { readonly sessionId: string; readonly host: string | null; readonly pid: number | null };
 
-/** Retires what an instance registered, or removes it if it never ran, and says how much is retired. `acted` has the names that
- *  have run in this process; their latest runs may not be on disk yet. */
+type LetGo = {
+  /** The names that have run in this process; their latest runs may not be on disk yet. */
+  readonly acted?: Iterable<string>;
+  readonly dryRun?: boolean;
+  /** Refuses while any process runs the instance. */
+  readonly unlessRuns?: boolean;
+};
+
+/** Retires what an instance registered, or removes it if it never ran, and says how much is retired. */
 export async function letGo(
   engine: Engine,
   identity: InstanceIdentity,
-  { acted = [], dryRun = false }: { readonly acted?: Iterable<string>; readonly dryRun?: boolean } = {},
+  { acted = [], dryRun = false, unlessRuns = false }: LetGo = {},
 ): Promise<number> {
   const { tenant } = identity;
   const history = new Set([...(await namesWithHistory(engine.store, identity, new Set())), ...acted]);
@@ -64,6 +72,8 @@ export async function letGo(
   await engine.store.write(
     async (tx) => {
       await writeRegistrations(tx, identity, [], history);
+      // After the registrations are locked: a process that has begun to start the instance has said so by now, or it writes its own later.
+      if (unlessRuns) await refuseWhereItRuns(tx, identity, gone);
       // A process that still has it goes on with its listeners, and is shown.
       await tx.run(sql`delete from daybook_app_instance where ${ofInstance(identity)}
         and (status in ('failed', 'stopped') or session_seq ${anyOf("integer", gone)}
@@ -73,6 +83,14 @@ export async function letGo(
   );
   await cancelFires(engine, tenant, beginOf(identity)).catch(() => undefined);
   return history.size;
+}
+
+async function refuseWhereItRuns(tx: Tx, identity: InstanceIdentity, gone: readonly number[]): Promise<void> {
+  const one = await tx.get<Process>(sql`select id as "sessionId", host, pid from daybook_session
+    where status = 'running' and not (seq ${anyOf("integer", gone)})
+      and seq in (select session_seq from daybook_app_instance where ${ofInstance(identity)} and status in ('starting', 'running'))
+    order by seq limit 1`);
+  if (one !== undefined) throw runs(identity.app, identity.instance, one);
 }
 
 /** The instances that an app had beyond its last one now. */

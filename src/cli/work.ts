@@ -7,6 +7,7 @@ import { systemClock } from "../core/clock.ts";
 import { liveRunEnded } from "../events/live/live-run.ts";
 import { jobSettled, type JobEnded } from "../jobs/kind.ts";
 import { graceMsOf } from "../jobs/worker/start-worker.ts";
+import { roomsOf } from "../open/rooms.ts";
 import { count } from "../verbs/shown.ts";
 import { createWorkReport, tellApp, tellProblem, type Form, type WorkReport } from "./work-report.ts";
 import { liveLineOn } from "./live-line.ts";
@@ -49,7 +50,8 @@ export async function work(
       running: () => working.running,
       close: async () => {
         await unwatch();
-        await working.stop();
+        // As the book does it: live handlers do not wait for the jobs. It closes later, because the ends of jobs are read from it.
+        await Promise.all([roomsOf(book).live?.bus.quiet(), working.stop()]);
         await listening.end();
         await book.close();
         report.end();

@@ -12,6 +12,8 @@ import type { SessionKey } from "./session.ts";
 export type RunWriter = {
   /** Runs that have begun and not ended. */
   readonly open: Set<OpenRun>;
+  /** The process is about to end with an error: no run may begin any more. */
+  readonly ending: boolean;
   ended(run: EndedRun): void;
   log(line: RunLogRow): void;
   /** Counts events that a listener was too busy to hear. */
@@ -116,8 +118,10 @@ export function openRunWriter(store: Store, session: () => SessionKey, onWritten
   }
 
   const open = new Set<OpenRun>();
+  let ending = false;
   unwritten(store).add((error) => {
-    for (const run of open) run.crashed(error);
+    ending = true;
+    for (const run of [...open]) run.crashed(error);
     const batches: RunBatch[] = inHand === undefined ? [] : [inHand];
     for (let next = take(); next !== undefined; next = take()) {
       batches.push(next);
@@ -128,6 +132,9 @@ export function openRunWriter(store: Store, session: () => SessionKey, onWritten
 
   return {
     open,
+    get ending() {
+      return ending;
+    },
     get dropped() {
       return dropped;
     },

@@ -116,6 +116,51 @@ test("a second signal ends the program at once, and what it ran is not lost", as
   assert.equal(retry?.retryOf, id);
 });
 
+const listens = `
+import { job, listener } from "daybook";
+export const bell = listener("bell", {
+  on: "bell",
+  live: true,
+  run: (_, { signal }) => new Promise((_, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason));
+    console.log("heard");
+  }),
+});
+export const rings = job("rings", {
+  run: async (_, { book }) => {
+    const told = new Promise((resolve) => process.once("SIGUSR2", resolve));
+    book.events.emit("bell");
+    await told;
+    throw new RangeError("too late");
+  },
+});
+`;
+
+for (const backend of backends) {
+  test(`${backend}: a signal ends live handlers at once, while a job has its grace and is still reported`, async (t) => {
+    const { book, url } = await openTest(t, backend, { worker: false });
+    const { id } = await book.jobs.enqueue("rings", {}, { attempts: 1 });
+    const { running, ended } = await startRun(t, { book: url, module: listens, args: ["--grace", "1m"] });
+    let said = "";
+    running.child.stdout?.on("data", (chunk: Buffer) => (said += chunk.toString()));
+    const untilSaid = (words: RegExp): Promise<unknown> =>
+      Promise.race([until(() => words.test(said)), ended.then((end) => assert.fail(JSON.stringify(end)))]);
+    await untilSaid(/^heard$/m);
+
+    running.child.kill("SIGTERM");
+    await untilSaid(/ cancelled bell /);
+    assert.equal((await book.jobs.get(id)).status, "running");
+    running.child.kill("SIGUSR2");
+
+    const { code, stdout, stderr } = await ended;
+    assert.deepEqual([code, stderr], [0, ""]);
+    assert.match(stdout, new RegExp(`^\\S+Z failed rings ${id} in \\d+ ms: RangeError: too late$`, "m"));
+    assert.match(stdout, /^stopped: 0 done, 1 failed; 1 live run$/m);
+    const [heard] = (await book.runs.list({ status: "cancelled" })).items;
+    assert.deepEqual([heard?.name, heard?.error?.type], ["bell", "ShutdownError"]);
+  });
+}
+
 const restless = `
 import { job } from "daybook";
 setInterval(() => undefined, 1000);

@@ -106,6 +106,22 @@ describe("an error that escapes from a handler", () => {
       const [session] = (await book.sessions.list()).items.filter(({ id }) => id === strays.sessionId);
       assert.deepEqual(session?.dropped, { runs: 0, logs: 0, events: 0 });
     });
+
+    test(`${backend}: begins nothing that waited for its turn: those events are counted as dropped`, async (t) => {
+      const { book, url } = await openTest(t, backend, { worker: false });
+      const strays = await startStrays(t, { url });
+
+      strays.emit("queues", "queues", "queues", "restarts", "restarts", "crashes");
+      await strays.ended;
+
+      assert.deepEqual((await runsOf(book, strays.sessionId)).toSorted(), [
+        "crashes, error, TypeError: thrown in a callback",
+        "queues, lost, LostError: its process ended with an uncaught exception",
+        "restarts, cancelled, CancelledError: a newer event came, and the listener begins again with it",
+      ]);
+      const [session] = (await book.sessions.list()).items.filter(({ id }) => id === strays.sessionId);
+      assert.deepEqual(session?.dropped, { runs: 0, logs: 0, events: 3 });
+    });
   }
 
   test("sqlite: ends the process, and runs that cannot be written are counted", async (t) => {

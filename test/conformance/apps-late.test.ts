@@ -140,5 +140,30 @@ for (const backend of backends) {
 
       assert.deepEqual(done, ["asked for"]);
     });
+
+    test("that a person retried runs again however late", async (t) => {
+      let tries = 0;
+      const { book, clock, done, lose, ends } = await interrupted(t, backend, (home, handler) => {
+        home.every("1m", { name: "fired", maxFires: 1 }, handler("fired"));
+        home.every("1m", { name: "retried", maxFires: 1 }, async () => {
+          tries += 1;
+          if (tries === 1) throw new Error("not yet");
+          await handler("retried")();
+        });
+      });
+      await book.queues.resume("default");
+      while (!(await ends()).includes("retried failed")) await clock.nextTurn();
+      const [failed] = (await book.jobs.list({ status: "failed" })).items;
+      await book.jobs.retry(failed?.id ?? "");
+      while (!(await ends()).includes("retried running")) await clock.nextTurn();
+      await book.queues.pause("default");
+
+      await lose();
+      await clock.advance(2 * minuteMs);
+      await book.queues.resume("default");
+      while ((await ends()).filter((end) => / (skipped|completed)$/.test(end)).length < 2) await clock.nextTurn();
+
+      assert.deepEqual(done, ["retried"]);
+    });
   });
 }

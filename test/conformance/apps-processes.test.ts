@@ -2,6 +2,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { app, manualClock, where, type App, type AppInstance, type AnyApp, type Book } from "../../src/index.ts";
+import { removeApp } from "../../src/apps/remove.ts";
+import type { Engine } from "../../src/jobs/engine.ts";
+import { roomsOf } from "../../src/open/rooms.ts";
+import type { Store } from "../../src/storage/store.ts";
 import { backends, openTest } from "../support/open-test.ts";
 import { openBeside, whileTimePasses } from "../support/session-row.ts";
 
@@ -122,6 +126,28 @@ for (const backend of backends) {
       await one.apps.stop("lamp");
 
       assert.equal((await other.apps.remove("lamp")).schedules, 1);
+    });
+
+    test("an app that a process starts while it is being removed stays as it is", async (t) => {
+      const clock = manualClock({ at: noon });
+      const { book: one, url } = await openTest(t, backend, { use: [lampOf(hourly)], clock });
+      await one.apps.stop("lamp");
+      const other = await openBeside(t, backend, { url, clock });
+      const { jobs } = roomsOf(other);
+      // It has found the app stopped, and is about to write.
+      const write: Store["write"] = async (unit, options) => {
+        await one.apps.reload("lamp");
+        return jobs.store.write(unit, options);
+      };
+      const store = Object.create(jobs.store, { write: { value: write } }) as Store;
+      const engine = Object.create(jobs, { store: { value: store } }) as Engine;
+
+      const refused = /^instance 0 of app "lamp" runs in session \S+ \(process \d+ on .+\): stop it there first$/;
+      await assert.rejects(removeApp(engine, "default", "lamp"), { code: "conflict", message: refused });
+
+      const { instances, registrations } = await other.apps.get("lamp");
+      assert.deepEqual([instances[0]?.status, registrations.schedules], ["running", 1]);
+      assert.equal((await other.schedules.list()).items.length, 1);
     });
 
     test("a registration shows its params, its last run and when it is next due", async (t) => {

@@ -29,6 +29,8 @@ const home = app("home", {
 });
 const code = [
   listener("waits", { on: "waits", live: true, run: never }),
+  listener("queues", { on: "queues", live: true, mode: "queued", run: never }),
+  listener("restarts", { on: "restarts", live: true, mode: "restart", run: never }),
   listener("quick", { on: "quick", live: true, run: () => undefined }),
   listener("crashes", {
     on: "crashes",

@@ -162,6 +162,8 @@ export function createMode(definition: LiveDefinition, parts: ModeParts): Mode {
   }
 
   function begin(event: LiveEvent): void {
+    // Each run that a crash ends makes room for the next event, whose handler must not act in a process that is about to be gone.
+    if (parts.writer.ending) return parts.tooBusy();
     const run = new LiveRun(parts, definition, event, ended);
     running.add(run);
     parts.began();

@@ -31,6 +31,7 @@ export function openLive(): TestLive {
     session: () => ({ id: "session", seq: 7 }),
     contextFor: (run) => new LiveContext(run),
     writer: {
+      ending: false,
       open: new Set(),
       ended: (run) => void runs.push(run),
       log: (line) => void logs.push(line),
