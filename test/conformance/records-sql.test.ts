@@ -128,6 +128,25 @@ for (const backend of backends) {
       assert.equal(counts[0], counts[1], "each change is told once");
     });
 
+    test("only SQL that names records has them written before the end, so that the commit counter is held for a moment", async (t) => {
+      const { book } = await openTest(t, backend, { use, worker: false });
+      await book.write((tx) => tx.sql`create table own (id integer primary key, n integer, "my_commits" integer)`);
+      await book.write((tx) => tx.sql`create view mine as select key from daybook_record`);
+      const seen = await book.write(async (tx) => {
+        await tx.records.put(Note, { id: "a", n: 1 });
+        await tx.sql`insert into own (id, n) values (1, 1)`;
+        await tx.sql`update own set n = n + 1, my_commits = 0 where id = 1`;
+        const byView = await tx.sql`select key from mine`;
+        const byComment = await tx.sql`select key from mine /* daybook_record */`;
+        await tx.records.put(Note, { id: "b", n: 1 });
+        const byQuotes = await tx.sql`select key from "daybook_record"`;
+        await tx.records.put(Note, { id: "c", n: 1 });
+        const byCapitals = await tx.sql`select key from DAYBOOK_RECORD`;
+        return [byView, byComment, byQuotes, byCapitals].map((rows) => rows.length);
+      });
+      assert.deepEqual(seen, [0, 1, 2, 3]);
+    });
+
     test("behind SQL that saw its records a transaction reads the past up to the commit before its own", async (t) => {
       const { book } = await openTest(t, backend, { use, worker: false });
       const { records } = book;
