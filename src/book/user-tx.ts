@@ -114,7 +114,7 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms, { joined }: Origin): UserTx {
         const statement = userStatement(strings, values);
         try {
           await refuseOurIndex(tx, statement);
-          await showRecords(tx);
+          await showRecords(tx, statement);
           return plainRows(await tx.all<R>(statement));
         } catch (error) {
           throw withStatement(error, statement);
@@ -130,7 +130,7 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms, { joined }: Origin): UserTx {
         const statement = builtStatement(text, params, { raw, dialect: tx.dialect });
         try {
           await refuseOurIndex(tx, statement);
-          await showRecords(tx);
+          await showRecords(tx, statement);
           const [answer] = await tx.all<BuiltAnswer>(statement);
           return answer ?? { columns: [], rows: [], count: 0 };
         } catch (error) {

@@ -56,7 +56,7 @@ export async function readSince<Value>(
   const limit = checkCount(options.limit ?? limits.pageMax, "limit", 1, limits.bulkRowsMax);
   const head = (await readHead(reader)).commit ?? 0;
   checkCommit(commit, head, "since");
-  const until = await lastWhole(reader, commit, limit);
+  const until = await lastWhole(reader, commit, head, limit);
   if (until === commit) return { items: [], commit, more: until < head };
   const { items, commit: last } = await readChanges<Value>(reader, commit, until, only);
   return { items, commit: last, more: last < head };
@@ -66,10 +66,10 @@ function ofType(type: AnyRecordType | undefined): Sql {
   return type === undefined ? sql`` : sql`and record_type.name = ${checkDefinition(type, "type").name}`;
 }
 
-/** The last commit that keeps the page at about `limit` changes; at least one commit is taken. */
-async function lastWhole(reader: RecordReader, after: number, limit: number): Promise<number> {
+/** The last commit up to `head` that keeps the page at about `limit` changes; at least one commit is taken. */
+async function lastWhole(reader: RecordReader, after: number, head: number, limit: number): Promise<number> {
   const rows = await reader.point<{ id: number; changes: number }>(sql`select id, changes from daybook_record_commit
-    where tenant_id = ${reader.tenant} and id > ${after} order by id limit ${Math.min(limit, limits.pageMax)}`);
+    where tenant_id = ${reader.tenant} and id > ${after} and id <= ${head} order by id limit ${Math.min(limit, limits.pageMax)}`);
   let [last, changes] = [after, 0];
   for (const row of rows) {
     changes += row.changes;

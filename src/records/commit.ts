@@ -101,7 +101,8 @@ export async function listCommits(reader: RecordReader, filter: CommitFilter): P
   if (type === undefined) return { items: [], next: null };
   // Bounds of their numbers, so that what is outside is not read; where the clock was set back, others lie between them.
   const first = since === null ? 1 : await firstCommitFrom(reader, since);
-  const last = Math.min(before - 1, until === null ? Number.MAX_SAFE_INTEGER : await lastCommitBy(reader, until - 1));
+  const end = Math.min(before, reader.unfinished() ?? before);
+  const last = Math.min(end - 1, until === null ? Number.MAX_SAFE_INTEGER : await lastCommitBy(reader, until - 1));
   const id = type === null ? rawSql("record_commit.id") : rawSql("touched.commit_id");
   const owner =
     type === null
@@ -146,9 +147,18 @@ export type Moment = number | null;
 
 type Head = { readonly commit: number | null; readonly at: number | null };
 
-export async function readHead(reader: Pick<RecordReader, "tenant" | "point">): Promise<Head> {
-  const [row] = await reader.point<{ commit: number; at: number }>(sql`select commit_id as "commit", committed_at as at
-    from daybook_record_head where tenant_id = ${reader.tenant} and commit_id > 0`);
+export async function readHead({
+  tenant,
+  point,
+  unfinished,
+}: Pick<RecordReader, "tenant" | "point"> & Partial<Pick<RecordReader, "unfinished">>): Promise<Head> {
+  const own = unfinished?.();
+  const [row] = await point<{ commit: number; at: number }>(
+    own === undefined
+      ? sql`select commit_id as "commit", committed_at as at
+          from daybook_record_head where tenant_id = ${tenant} and commit_id > 0`
+      : sql`select id as "commit", committed_at as at from daybook_record_commit where tenant_id = ${tenant} and id = ${own - 1}`,
+  );
   return row ?? { commit: null, at: null };
 }
 
@@ -169,10 +179,11 @@ export async function momentOf(reader: RecordReader, asOf: AsOf | undefined): Pr
  *  looks at the stretches between those moments, the newest first, each by one seek. */
 async function lastCommitBy(reader: RecordReader, at: number): Promise<number> {
   const { tenant } = reader;
+  const end = reader.unfinished() ?? Number.MAX_SAFE_INTEGER;
   for (let before = Number.MAX_SAFE_INTEGER; ;) {
     const [stretch] = await reader.point<{ from: number; id: number | null }>(sql`select stretch.clock_from as "from",
         (select id from daybook_record_commit where tenant_id = ${tenant} and clock_from = stretch.clock_from
-          and committed_at <= ${at} order by committed_at desc, id desc limit 1) as id
+          and committed_at <= ${at} and id < ${end} order by committed_at desc, id desc limit 1) as id
       from (select max(clock_from) as clock_from from daybook_record_commit
         where tenant_id = ${tenant} and clock_from < ${before}) as stretch where stretch.clock_from is not null`);
     if (stretch === undefined) return 0;

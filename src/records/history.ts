@@ -44,7 +44,8 @@ export async function readHistory<Value>(
   const after = checkCount(options.after ?? 0, "after", 0, Number.MAX_SAFE_INTEGER);
   const { rows, more } = await readVersions(reader, type.name, recordKey(type, key), after, limit + 1);
   const versions = await makeEach(rows, (row, index) => toVersions<Value>(row, rows[index - 1]), reader.turn);
-  const found = versions.flat().filter((version) => version.commit > after);
+  const end = reader.unfinished() ?? Number.MAX_SAFE_INTEGER;
+  const found = versions.flat().filter(({ commit }) => commit > after && commit < end);
   const items = found.slice(0, limit);
   return { items, next: found.length > limit || more ? (items.at(-1)?.commit ?? null) : null };
 }

@@ -47,7 +47,8 @@ export async function readExport(
     else if (header !== undefined && isObject(line["end"]))
       end = { lines: line["end"]["lines"], hash: line["end"]["hash"] };
     else lines.push({ number, line });
-    if (end === undefined) hash.update(`${text}\n`);
+    // A program on its way may have ended the lines in its own manner.
+    if (end === undefined) hash.update(`${text.replace(/[\r\n]+$/, "")}\n`);
   }
   const history = header?.["history"] === true;
   const isSealed = header !== undefined && header["version"] === exportVersion;

@@ -23,6 +23,8 @@ export type RecordReader = {
   turn(): Promise<void>;
   /** The changes that the transaction has not written yet. */
   pending(): readonly Change[];
+  /** The commit that the transaction has begun and not finished: what it reads of the past ends before it. */
+  unfinished(): number | undefined;
   typeOf(name: string): Promise<TypeRow | undefined>;
   /** The definition of this name whose indexes are there. */
   built(name: string): AnyRecordType | undefined;
@@ -30,7 +32,7 @@ export type RecordReader = {
 
 /** A reader that reads in these ways; `tx` when they are those of a transaction, which sees its own changes. */
 function readerOf(
-  ways: Omit<RecordReader, "turn" | "pending" | "typeOf" | "built">,
+  ways: Omit<RecordReader, "turn" | "pending" | "unfinished" | "typeOf" | "built">,
   keep: Keep,
   tx?: Tx,
 ): RecordReader {
@@ -39,6 +41,7 @@ function readerOf(
     ...ways,
     turn: tx === undefined ? systemClock.nextTurn : async () => undefined,
     pending: () => (tx === undefined ? [] : [...(recordUnitOf(tx)?.changes.values() ?? [])]),
+    unfinished: () => tx && recordUnitOf(tx)?.ahead?.commit,
     typeOf: (name) => findType(types, ways.tenant, name),
     built: (name) => builtDefinition(keep, name),
   };

@@ -181,24 +181,55 @@ function significantTokens(text: string): string[] {
     if (/^\/\*.*\/\*|^--.*\r(?!\n)/s.test(token)) {
       throw invalid(`the comment ${quoteSql(token)} means different things on SQLite and PostgreSQL: make it plain`);
     }
-    if (!isComment && token.trim() !== "") tokens.push(token.toLowerCase());
+    // SQLite skips a byte order mark before a word.
+    const bare = token.replaceAll("\uFEFF", "").trim();
+    if (!isComment && bare !== "") tokens.push(bare.toLowerCase());
   }
   return tokens;
 }
 
-// Where the token that begins at `at` ends: white space, a comment, a quoted text, a word, or one other character.
+// Where the token that begins at `at` ends: white space, a comment, a quoted text, a word, or one other character. Words are those of
+// the engines: everything beyond ASCII is a letter, and a dollar may stand in a word, so that `a$$` begins no text.
 function skipToken(text: string, at: number): number {
   const char = text.charAt(at);
   if (char === "'" || char === '"' || char === "`") return endOfQuoted(text, at, char);
-  if (char === "[") return closing(text, at, "]");
+  if (char === "[") return endOfBrackets(text, at);
   if (text.startsWith("--", at)) return closing(text, at, "\n");
   if (text.startsWith("/*", at)) return closing(text, at + 2, "*/");
-  const dollarTag = /^\$(?:[A-Za-z_]\w*)?\$/.exec(text.slice(at, at + 64))?.[0];
-  if (dollarTag !== undefined) return closing(text, at + dollarTag.length, dollarTag);
-  const run = /\s+|\w+/y;
-  run.lastIndex = at;
-  const match = run.exec(text);
-  return match === null ? at + 1 : run.lastIndex;
+  const dollarTag = matchAt(/\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$/y, text, at);
+  if (dollarTag !== "") return closing(text, at + dollarTag.length, dollarTag);
+  const run = matchAt(/[ \t\n\v\f\r]+|\d+|[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*/y, text, at);
+  const end = at + Math.max(1, run.length);
+  return run.toLowerCase() === "e" && text[end] === "'" ? endOfEscaped(text, end) : end;
+}
+
+function matchAt(pattern: RegExp, text: string, at: number): string {
+  pattern.lastIndex = at;
+  return pattern.exec(text)?.[0] ?? "";
+}
+
+/** The end of a text such as `E'it\'s'`, in which PostgreSQL lets a backslash escape the quote. It may go on in a new line. */
+function endOfEscaped(text: string, at: number): number {
+  for (let end = at + 1; end < text.length; end++) {
+    if (text[end] === "\\" || text.startsWith("''", end)) end++;
+    else if (text[end] === "'") {
+      const more = matchAt(/(?:[ \t\v\f]|--[^\n\r]*)*[\n\r](?:[ \t\n\v\f\r]|--[^\n\r]*[\n\r])*'/y, text, end + 1);
+      if (more === "") return end + 1;
+      end += more.length;
+    }
+  }
+  return text.length;
+}
+
+/** SQLite reads a name in brackets up to the first that closes, PostgreSQL reads what is in them: both must end at the same. */
+function endOfBrackets(text: string, at: number): number {
+  const end = closing(text, at, "]");
+  let inner = at + 1;
+  while (inner < end - 1) inner = text[inner] === "[" ? inner + 1 : skipToken(text, inner);
+  if (inner <= end - 1) return end;
+  throw invalid(
+    `the brackets ${quoteSql(text.slice(at, end))} mean different things on SQLite and PostgreSQL: give the text in them as a value`,
+  );
 }
 
 function endOfQuoted(text: string, at: number, mark: string): number {

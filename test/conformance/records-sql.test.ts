@@ -128,6 +128,59 @@ for (const backend of backends) {
       assert.equal(counts[0], counts[1], "each change is told once");
     });
 
+    test("only SQL that names records has them written before the end, so that the commit counter is held for a moment", async (t) => {
+      const { book } = await openTest(t, backend, { use, worker: false });
+      await book.write((tx) => tx.sql`create table own (id integer primary key, n integer, "my_commits" integer)`);
+      await book.write((tx) => tx.sql`create view mine as select key from daybook_record`);
+      const seen = await book.write(async (tx) => {
+        await tx.records.put(Note, { id: "a", n: 1 });
+        await tx.sql`insert into own (id, n) values (1, 1)`;
+        await tx.sql`update own set n = n + 1, my_commits = 0 where id = 1`;
+        const byView = await tx.sql`select key from mine`;
+        const byComment = await tx.sql`select key from mine /* daybook_record */`;
+        await tx.records.put(Note, { id: "b", n: 1 });
+        const byQuotes = await tx.sql`select key from "daybook_record"`;
+        await tx.records.put(Note, { id: "c", n: 1 });
+        const byCapitals = await tx.sql`select key from DAYBOOK_RECORD`;
+        return [byView, byComment, byQuotes, byCapitals].map((rows) => rows.length);
+      });
+      assert.deepEqual(seen, [0, 1, 2, 3]);
+    });
+
+    test("behind SQL that saw its records a transaction reads the past up to the commit before its own", async (t) => {
+      const { book } = await openTest(t, backend, { use, worker: false });
+      const { records } = book;
+      await book.write(async (tx) => {
+        await tx.records.put(Note, { id: "first", n: 0 });
+        await keys(tx);
+        assert.equal(await tx.records.head(), null);
+        assert.deepEqual((await tx.records.since(0)).items, []);
+        await tx.records.delete(Note, "first");
+      });
+      await records.put(Note, { id: "a", n: 1 });
+      await book.write(async (tx) => {
+        const past = async (): Promise<unknown> => [
+          await tx.records.head(),
+          await tx.records.commits(),
+          await tx.records.commits({ type: Note, until: tx.now + 1 }),
+          await tx.records.since(0),
+          await tx.records.diff(0, tx.now),
+          await tx.records.history(Note, "a"),
+          await tx.records.history(Note, "b"),
+          await tx.records.find(Note, "a", { asOf: 1 }),
+          await tx.records.find(Note, "a", { asOf: tx.now }),
+        ];
+        const before = await past();
+        await tx.records.put(Note, { id: "a", n: 2 });
+        await tx.records.put(Note, { id: "b", n: 1 });
+        await keys(tx);
+        assert.deepEqual(await past(), before);
+        await assert.rejects(tx.records.commit(2), { code: "not_found" });
+        await tx.records.put(Note, { id: "c", n: 1 }, { ifHead: await tx.records.head() });
+      });
+      assert.equal(await records.head(), 2);
+    });
+
     test("a transaction whose changes come to nothing behind SQL makes no commit, and a failed one leaves nothing", async (t) => {
       const { book } = await openTest(t, backend, { use, worker: false });
       await book.write(async (tx) => {

@@ -88,6 +88,18 @@ for (const backend of backends) {
       assert.equal((await copy.records.get(Note, "a")).n, 3);
     });
 
+    test("an export is the same whatever ends its lines", async (t) => {
+      const book = await begin(t, backend);
+      await fill(book);
+      for (const history of [false, true]) {
+        for (const end of ["\r\n", "\r", "\n"]) {
+          const copy = await begin(t, backend);
+          await copy.records.import((await linesOf(book, { history })).map((line) => line + end));
+          assert.deepEqual(await copy.records.get(Note, "a"), { id: "a", n: 2 });
+        }
+      }
+    });
+
     test("a history is imported with its numbers, times, actors and documents, and the past reads as it did", async (t) => {
       const clock = manualClock({ at: "2026-11-01T00:00:00Z" });
       const book = await begin(t, backend, { clock });

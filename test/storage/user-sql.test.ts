@@ -160,6 +160,37 @@ test("a statement that would change or bind a table of Daybook is refused by the
   }
 });
 
+test("no text, name or array of PostgreSQL hides a change of Daybook's tables", () => {
+  const gone = "b as (delete from daybook_job returning 1)";
+  const tag = `$${"x".repeat(80)}$`;
+  const texts = [
+    String.raw`with a as (select E'\''), ${gone} select 'x' from b`,
+    String.raw`with a as (select e'\\\''), ${gone} select 'x' from b`,
+    String.raw`with a as (select E'it''s \''), ${gone} select 'x' from b`,
+    `with a as (select E'a'\n'\\''), ${gone} select 'x' from b`,
+    `with a as (select E'a' -- it goes on\n -- and on\n '\\''), ${gone} select 'x' from b`,
+    String.raw`with a as (select type_e'\'), ${gone} select '' from b`,
+    String.raw`with a as (select éE'\'), ${gone} select '' from b`,
+    `with a$$ as (select 1), ${gone} select 1 as c$$ from b`,
+    `with é$$ as (select 1), ${gone} select 1 as c$$ from b`,
+    `with a as (select $é$ ' $é$), ${gone} select '' from b`,
+    `with a as (select ${tag} ' ${tag}), ${gone} select '' from b`,
+    `with a as (select 1$$ ' $$), ${gone} select '' from b`,
+  ];
+  for (const text of texts) {
+    assert.throws(() => checkUserSql(text), { message: /"daybook_job" is a table of Daybook/ }, text);
+  }
+  const brackets = `with a as (select (array[1])[length(']')]), ${gone} select '' from b`;
+  assert.throws(() => checkUserSql(brackets), { code: "invalid", message: /the brackets .* mean different/ });
+  for (const text of [
+    String.raw`select E'it\'s; delete from daybook_job', e'\\', 'C:\'`,
+    "select array['a', 'b'], array[[1, 2], [3, 4]], tags[1] from note",
+    "select größe, a$b, 1e5 from ñandú where id = $1",
+  ]) {
+    assert.doesNotThrow(() => checkUserSql(text), text);
+  }
+});
+
 test("a statement that only reads tables of Daybook is allowed, and so are names that look like them", () => {
   const texts = [
     "select * from daybook_job for update of daybook_job",

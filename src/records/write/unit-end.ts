@@ -2,6 +2,7 @@
 // what there is by then. The commit is the same; it is begun earlier, and what changes once more is taken back and written again.
 import { rawSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
+import { recordViews } from "../migrations.ts";
 import { flushUnits, heardTypes, recordsChannel, stateFacts, toCommit, versionColumns, writeCommits } from "./flush.ts";
 import { recordUnitOf, type Change, type RecordUnit } from "./record-unit.ts";
 
@@ -15,10 +16,15 @@ export async function flushRecords(tx: Tx): Promise<void> {
   else await endAhead(tx, unit, unit.ahead.commit);
 }
 
-/** Writes what the unit holds so far, for a statement that reads the tables themselves. */
-export async function showRecords(tx: Tx): Promise<void> {
+// What a view or a function of the user's own reads does not show in the statement.
+const namesRecords = new RegExp(`daybook_record|\\b(?:${recordViews.map(({ name }) => name).join("|")})\\b`, "i");
+
+/** Writes what the unit holds so far, for a statement that reads the tables themselves. Any other leaves it to the end: from here
+ *  on the unit holds the commit counter, and would wait with it for the rows of others. */
+export async function showRecords(tx: Tx, { strings }: Sql): Promise<void> {
   const unit = recordUnitOf(tx);
   if (unit === undefined || (unit.changes.size === 0 && unit.showing === undefined)) return;
+  if (!namesRecords.test(strings.join("?"))) return;
   const before = unit.showing;
   // Two statements that were begun together: the second one waits for what the first one writes.
   unit.showing = (async () => {
