@@ -180,6 +180,26 @@ for (const backend of backends) {
       assert.deepEqual([await count(desk, "run_series"), await count(desk, "run_rollup")], [2, 8]);
     });
 
+    test("runs and their lines leave by their age even when the counts of them are to leave sooner", async (t) => {
+      const desk = await openDesk(t, backend);
+      const old = await aged(desk, [12, 9]);
+      await aged(desk, [8], "acme");
+      const [pinned = ""] = old;
+      for (const id of old) await writeLines(desk, id, 2);
+      await desk.runs.pin(pinned);
+
+      const kept = await desk.retain({ runs: "30d", logs: "30d", rollups: "2d" });
+      const dry = await desk.retain({ rollups: "2d", dryRun: true });
+      const done = await desk.retain({ rollups: "2d" });
+      await desk.runs.unpin(pinned);
+      const free = await desk.retain({ rollups: "2d" });
+
+      assert.deepEqual([kept.runs, kept.logs, kept.rollups > 0], [0, 0, true]);
+      assert.deepEqual([done.runs, done.logs, free.runs, free.logs], [1, 2, 1, 2]);
+      assert.deepEqual([dry.runs, dry.logs, dry.rollups], [done.runs, done.logs, done.rollups]);
+      assert.deepEqual(await count(desk, "run_series where tenant_id = 'default'"), 0);
+    });
+
     test("a registration has a history as long as its counts are there", async (t) => {
       const desk = await openDesk(t, backend);
       const owner = { app: "home", instance: 0 };
