@@ -22,12 +22,16 @@ import type { Rooms } from "./rooms.ts";
 export function everyMinute(rooms: Pick<Rooms, "store" | "jobs" | "rollUp" | "scheduled">): () => Promise<void> {
   const { store, rollUp, scheduled } = rooms;
   let next = store.clock.monotonic() + limits.retainFirstMs;
+  let underWay = false;
   return async () => {
     rollUp.soon();
     const now = store.clock.monotonic();
-    if (now >= next) {
+    if (now >= next && !underWay) {
       next = now + limits.retainMs;
-      void retainInTurn(rooms).catch(() => undefined);
+      underWay = true;
+      void retainInTurn(rooms)
+        .catch(() => undefined)
+        .finally(() => (underWay = false));
     }
     await scheduled.writeForNewTenants();
   };

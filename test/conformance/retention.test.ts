@@ -11,7 +11,7 @@ import {
   type RetainOptions,
   type Retention,
 } from "../../src/index.ts";
-import { everyMinute } from "../../src/open/retain.ts";
+import { everyMinute, retain } from "../../src/open/retain.ts";
 import { roomsOf } from "../../src/open/rooms.ts";
 import { backends, cleanup, openTest, type Backend } from "../support/open-test.ts";
 import type { TestContext } from "node:test";
@@ -163,6 +163,40 @@ for (const backend of backends) {
 
       assert.equal(turns, before);
       assert.equal((await book.jobs.list()).items.filter(({ status }) => status === "completed").length, 0);
+    });
+
+    test("a tenant with nothing old costs no long read, and no pass begins while one is under way", async (t) => {
+      const { book, clock } = await openOld(t, backend);
+      const { store, ...rooms } = roomsOf(book);
+      let [long, turns, ended] = [0, 0, 0];
+      const held = Promise.withResolvers<void>();
+      const counting: typeof store = {
+        ...store,
+        readLong: async (statement) => (long++, store.readLong(statement)),
+        readsLong: async (run) => (long++, store.readsLong(run)),
+        async write(unit, options) {
+          turns++;
+          await held.promise;
+          return store.write(unit, options).finally(() => ended++);
+        },
+      };
+      const policy = { events: true, decisions: true } as const;
+
+      const young = await retain({ ...rooms, store: counting }, "default", policy);
+      const few = long;
+      clock.step(100 * day);
+      const old = await retain({ ...rooms, store: counting }, "default", policy);
+      const minute = everyMinute({ ...rooms, store: counting });
+      clock.step(60_000);
+      await minute();
+      clock.step(2 * 3_600_000);
+      await minute();
+      const begun = turns;
+      held.resolve();
+      while (ended === 0) await store.waitClock.sleep(1);
+
+      assert.deepEqual([young.events, young.decisions, few], [0, 0, 0]);
+      assert.deepEqual([old.events, old.decisions, long > 0, begun], [1, 1, true, 1]);
     });
 
     test("what is wrong with a policy is said before the book is opened", async (t) => {
