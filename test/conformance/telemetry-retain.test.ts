@@ -4,6 +4,7 @@ import { describe, test, type TestContext } from "node:test";
 import { limits } from "../../src/core/limits.ts";
 import { manualClock, type ManualClock } from "../../src/core/manual-clock.ts";
 import { app, job } from "../../src/index.ts";
+import { openLog } from "../../src/open/log.ts";
 import { everyMinute } from "../../src/open/retain.ts";
 import { rawSql, sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
@@ -249,6 +250,7 @@ for (const backend of backends) {
       const minute = everyMinute({
         store,
         jobs: engine,
+        log: openLog(false),
         rollUp: { soon: () => void folds++, fold: () => Promise.resolve(0), stop: () => Promise.resolve() },
         scheduled: { writeAll: () => Promise.resolve(), writeForNewTenants: async () => void prepared++ },
       });
@@ -266,9 +268,11 @@ for (const backend of backends) {
       const later = await left();
       await clock.advance(1);
       await minute();
-      while ((await left()) > 0) await clock.nextTurn();
+      const beats = [folds, prepared];
+      // The first pass may still be on its way to its end, and then the next minute begins the second.
+      for (; (await left()) > 0; await minute()) await clock.nextTurn();
 
-      assert.deepEqual([before, later, folds, prepared], [2, 1, 5, 5]);
+      assert.deepEqual([before, later, beats], [2, 1, [5, 5]]);
       assert.equal((await telemetryReads(store, "acme").evictions())[0]?.removed, 1);
     });
 
