@@ -37,6 +37,7 @@ export async function retainEvents(
   let slices = 0;
   for (let after: number | undefined = 0; after !== undefined;) {
     const stretch: Stretch = { tenant, after, by };
+    if (!(await hasOld(store, stretch))) break;
     let slice: Slice = await store.readsLong((reader) => findSlice(reader, stretch));
     // Most hours there is nothing to remove, and then nobody waits for a transaction.
     if (!dryRun && slice.fates.has("removed")) {
@@ -48,6 +49,14 @@ export async function retainEvents(
   }
   const { removed, unfinished, deadLettered, unheard } = total;
   return { events: removed, kept: { unfinished, deadLettered, unheard }, slices };
+}
+
+// Most tenants have nothing old, and a long read starts a thread.
+async function hasOld(store: Store, { tenant, after, by }: Stretch): Promise<boolean> {
+  const found = await store.readHeavy(sql`select 1 as one from (select published_at from daybook_event
+    where tenant_id = ${tenant} and seq > ${after} order by seq limit ${limits.retainRowsMax}) as next
+    where published_at < ${by} limit 1`);
+  return found.length > 0;
 }
 
 async function removeSlice(tx: Tx, stretch: Stretch): Promise<Slice> {

@@ -25,6 +25,8 @@ type Say = (level: LogLevel, fields: LogFields, message: string) => void;
 export type Log = {
   /** A job has failed. */
   failed(job: JobEnded): void;
+  /** Retention has removed something, or could not. */
+  retention: Say;
   /** The process works until it is told to stop, so somebody should hear of it: by `to`, by what the book was opened with, or on stderr. */
   working(to: LogTo | undefined, about: { readonly location: string; readonly session: string | null }): void;
   close(): void;
@@ -39,6 +41,7 @@ export function openLog(given: LogTo | undefined): Log {
     failed(job) {
       say?.(...lineOf(job));
     },
+    retention: (...line) => say?.(...line),
     working(to = given, { location, session }) {
       sayRest?.();
       const stderr = to === undefined ? sayOnStderr(process.stderr) : undefined;

@@ -2,7 +2,7 @@
 // soon after it began and every hour.
 import { callKind } from "../calls/call.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
-import { invalid } from "../core/error.ts";
+import { invalid, isDaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
@@ -12,30 +12,57 @@ import { retainDecisions } from "../schedules/decision.ts";
 import { scheduleKind } from "../schedules/schedule.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
-import { takeTurn } from "../telemetry/retention/policy.ts";
+import { readPolicy, takeTurn } from "../telemetry/retention/policy.ts";
 import { retainTelemetry } from "../telemetry/retention/retain.ts";
 import { policyFor, retentionParts, rulesOf, type Policy, type RetainOptions } from "./retention.ts";
 import type { Rooms } from "./rooms.ts";
 
 /** What a process that works does once a minute besides: fold what another has left, and once an hour let go what is old.
  *  No caller waits for it, and the next one makes up for a failure. */
-export function everyMinute(rooms: Pick<Rooms, "store" | "jobs" | "rollUp" | "scheduled">): () => Promise<void> {
+export function everyMinute(
+  rooms: Pick<Rooms, "store" | "jobs" | "rollUp" | "scheduled" | "log">,
+): () => Promise<void> {
   const { store, rollUp, scheduled } = rooms;
   let next = store.clock.monotonic() + limits.retainFirstMs;
+  let underWay = false;
+  let told = false;
   return async () => {
     rollUp.soon();
     const now = store.clock.monotonic();
-    if (now >= next) {
+    if (now >= next && !underWay) {
       next = now + limits.retainMs;
-      void retainInTurn(rooms).catch(() => undefined);
+      underWay = true;
+      void retainInTurn(rooms, told ? "info" : "warn")
+        .then((said) => (told ||= said))
+        .catch((error: unknown) => {
+          if (isDaybookError(error) && error.code === "closed") return;
+          const why = error instanceof Error ? error.message : quote(error);
+          rooms.log.retention(
+            "warn",
+            { event: "retention.failed", error },
+            `retention failed, and is tried again: ${why}`,
+          );
+        })
+        .finally(() => (underWay = false));
     }
     await scheduled.writeForNewTenants();
   };
 }
 
-async function retainInTurn(rooms: Pick<Rooms, "store" | "jobs">): Promise<void> {
-  if (await rooms.store.write(takeTurn)) await retain(rooms, null, { apply: true });
+/** Says whether something left. That it left by default, which nobody has said, is worth a line on stderr once. */
+async function retainInTurn(rooms: Pick<Rooms, "store" | "jobs" | "log">, first: "info" | "warn"): Promise<boolean> {
+  if (!(await rooms.store.write(takeTurn))) return false;
+  const done = await retain(rooms, null, { apply: true });
+  const removed = Object.fromEntries(counted.map((part) => [part, done[part]] as const).filter(([, rows]) => rows > 0));
+  if (Object.keys(removed).length === 0) return false;
+  const byDefault = (await readPolicy(rooms.store)) === "{}";
+  const rows = Object.entries(removed).map(([part, count]) => `${part}: ${count}`);
+  const message = `retention removed what is old${byDefault ? " by default" : ""} (${rows.join(", ")})`;
+  rooms.log.retention(byDefault ? first : "info", { event: "retention.removed", removed, byDefault }, message);
+  return true;
 }
+
+const counted = ["jobs", "calls", "reservations", "runs", "logs", "events", "decisions", "rollups"] as const;
 
 /** How many rows of each kind leave. */
 export type Retained = {

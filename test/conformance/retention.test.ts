@@ -8,11 +8,14 @@ import {
   manualClock,
   open,
   type Book,
+  type LogLine,
   type RetainOptions,
   type Retention,
 } from "../../src/index.ts";
-import { everyMinute } from "../../src/open/retain.ts";
+import { openLog } from "../../src/open/log.ts";
+import { everyMinute, retain } from "../../src/open/retain.ts";
 import { roomsOf } from "../../src/open/rooms.ts";
+import { rawSql } from "../../src/storage/sql.ts";
 import { backends, cleanup, openTest, type Backend } from "../support/open-test.ts";
 import type { TestContext } from "node:test";
 
@@ -163,6 +166,76 @@ for (const backend of backends) {
 
       assert.equal(turns, before);
       assert.equal((await book.jobs.list()).items.filter(({ status }) => status === "completed").length, 0);
+    });
+
+    test("a tenant with nothing old costs no long read, and no pass begins while one is under way", async (t) => {
+      const { book, clock } = await openOld(t, backend);
+      const { store, ...rooms } = roomsOf(book);
+      let [long, turns, ended] = [0, 0, 0];
+      const held = Promise.withResolvers<void>();
+      const counting: typeof store = {
+        ...store,
+        readLong: async (statement) => (long++, store.readLong(statement)),
+        readsLong: async (run) => (long++, store.readsLong(run)),
+        async write(unit, options) {
+          turns++;
+          await held.promise;
+          return store.write(unit, options).finally(() => ended++);
+        },
+      };
+      const policy = { events: true, decisions: true } as const;
+
+      const young = await retain({ ...rooms, store: counting }, "default", policy);
+      const few = long;
+      clock.step(100 * day);
+      const old = await retain({ ...rooms, store: counting }, "default", policy);
+      const minute = everyMinute({ ...rooms, store: counting });
+      clock.step(60_000);
+      await minute();
+      clock.step(2 * 3_600_000);
+      await minute();
+      const begun = turns;
+      held.resolve();
+      while (ended === 0) await store.waitClock.sleep(1);
+
+      assert.deepEqual([young.events, young.decisions, few], [0, 0, 0]);
+      assert.deepEqual([old.events, old.decisions, long > 0, begun], [1, 1, true, 1]);
+    });
+
+    test("the log hears once of each pass what left, and by whose word, and of a pass that failed", async (t) => {
+      const { book, clock } = await openOld(t, backend);
+      const lines: LogLine[] = [];
+      let heard = Promise.withResolvers<void>();
+      const log = openLog((line: LogLine) => {
+        lines.push(line);
+        heard.resolve();
+      });
+      const rooms = { ...roomsOf(book), log };
+      const pass = async (minute: () => Promise<void>): Promise<string> => {
+        heard = Promise.withResolvers();
+        clock.step(3_600_000);
+        await minute();
+        await heard.promise;
+        return `${lines.at(-1)?.level}: ${lines.at(-1)?.message}`;
+      };
+      const write: typeof rooms.store.write = () => Promise.reject(new Error("no disk"));
+      const [minute, failing] = [everyMinute(rooms), everyMinute({ ...rooms, store: { ...rooms.store, write } })];
+
+      clock.step(40 * day);
+      const failed = await pass(failing);
+      const first = await pass(minute);
+      await rooms.store.write((tx) => tx.run(rawSql(`update daybook_retention set policy = '{"decisions":"1d"}'`)));
+      const said = await pass(everyMinute(rooms));
+
+      assert.deepEqual(
+        [failed, first, said],
+        [
+          "warn: retention failed, and is tried again: no disk",
+          "warn: retention removed what is old by default (jobs: 8, calls: 1, runs: 7, events: 1)",
+          "info: retention removed what is old (decisions: 1)",
+        ],
+      );
+      assert.equal(lines.length, 3);
     });
 
     test("what is wrong with a policy is said before the book is opened", async (t) => {

@@ -137,7 +137,7 @@ export async function lastSeqBefore(store: Store, series: LiveSeries, by: number
 }
 
 /** Runs of a live listener in the order of their numbers. */
-function liveRuns({ tenant_id: tenant, name }: LiveSeries): Sql {
+export function liveRuns({ tenant_id: tenant, name }: Pick<LiveSeries, "tenant_id" | "name">): Sql {
   return sql`run.tenant_id = ${tenant} and coalesce(run.registration, run.name) = ${name}
     and (run.job_seq is null or run.registration is not null) and run.job_seq is null and run.kind = 'listener'`;
 }

@@ -9,6 +9,7 @@ import {
   account,
   firstSeq,
   lastSeqBefore,
+  liveRuns,
   readLiveSeries,
   readOldOfAll,
   readOldRuns,
@@ -74,7 +75,10 @@ export async function retainTelemetry(store: Store, policy: TelemetryPolicy): Pr
   if (plan !== null) {
     await retainRuns(store, { policy, isSaid, first: 0, to: plan.to, by: null, since: runsBy, reason: "size" }, sum);
   }
-  if (rollupsBy !== null) await retainRollups(store, { tenant, by: rollupsBy, dryRun }, sum);
+  if (rollupsBy !== null) {
+    const leaves = dryRun ? { by: runsBy ?? 0, to: plan?.to ?? 0 } : null;
+    await retainRollups(store, { tenant, by: rollupsBy, leaves }, sum);
+  }
   return sum;
 }
 
@@ -181,18 +185,25 @@ function* slicesOf<Run extends OldRun>(runs: readonly Run[]): Generator<readonly
   if (slice.length > 0) yield slice;
 }
 
-type OldCounts = { readonly tenant: string | null; readonly by: number; readonly dryRun: boolean };
+type OldCounts = {
+  readonly tenant: string | null;
+  readonly by: number;
+  /** In a dry run, the runs that would have left: those that started before then, and those up to a number. */
+  readonly leaves: { readonly by: number; readonly to: number } | null;
+};
+type CountedSeries = Pick<LiveSeries, "tenant_id" | "name"> & { readonly seq: number; readonly kind: string };
 
 /** Retention of the counts themselves. A series leaves with its last count. */
-async function retainRollups(store: Store, { tenant: only, by, dryRun }: OldCounts, sum: Sum): Promise<void> {
-  const all = await store.readHeavy<{ seq: number; tenant: string }>(sql`select seq, tenant_id as tenant
+async function retainRollups(store: Store, { tenant: only, by, leaves }: OldCounts, sum: Sum): Promise<void> {
+  const all = await store.readHeavy<CountedSeries>(sql`select seq, tenant_id, name, kind
     from daybook_run_series ${only === null ? sql`` : sql`where tenant_id = ${only}`} order by seq`);
   for (const series of all) {
     const [old] = await store.readHeavy<{ n: number }>(sql`select
-      (select count(*) from daybook_run_rollup run_rollup where ${oldRollups(series.seq, by)})
+      (select count(*) from daybook_run_rollup run_rollup where ${oldRollups(series, by, leaves)})
       + (select count(*) from daybook_run_failure where series_seq = ${series.seq} and at < ${by}) as n`);
     for (let left = old?.n ?? 0; left > 0;) {
-      const gone = dryRun ? left : await store.write((tx) => removeSlice(tx, series, by), { tenant: series.tenant });
+      const gone =
+        leaves === null ? await store.write((tx) => removeSlice(tx, series, by), { tenant: series.tenant_id }) : left;
       sum.rollups += gone;
       sum.slices++;
       left = gone === 0 ? 0 : left - gone;
@@ -200,18 +211,24 @@ async function retainRollups(store: Store, { tenant: only, by, dryRun }: OldCoun
   }
 }
 
-// A session's counts leave when the session ended that long ago.
-function oldRollups(series: number, by: number): Sql {
-  return sql`series_seq = ${series} and ((span in ('minute', 'hour', 'day') and at < ${by})
+// A session's counts leave when the session ended that long ago. Those of a day stay as long as a listener has runs of that day or
+// from before it: old runs are found by them.
+function oldRollups(series: CountedSeries, by: number, leaves: OldCounts["leaves"] = null): Sql {
+  const stays =
+    leaves === null ? sql`` : sql`and (run.seq > ${leaves.to} and run.started_at >= ${leaves.by} or ${runIsPinned})`;
+  const first = sql`(select run.seq from daybook_run run where ${liveRuns(series)} ${stays} order by run.seq limit 1)`;
+  const found =
+    series.kind === "listener" ? sql`and (span <> 'day' or last_seq < coalesce(${first}, last_seq + 1))` : sql``;
+  return sql`series_seq = ${series.seq} and ((span in ('minute', 'hour', 'day') and at < ${by} ${found})
     or (span = 'session' and exists (select 1 from daybook_session session where session.seq = run_rollup.at
       and session.stopped_at < ${by})))`;
 }
 
-async function removeSlice(tx: Tx, series: { seq: number; tenant: string }, by: number): Promise<number> {
+async function removeSlice(tx: Tx, series: CountedSeries, by: number): Promise<number> {
   await lockMark(tx);
-  const { seq, tenant } = series;
+  const { seq, tenant_id: tenant } = series;
   const counts = await tx.run(sql`delete from daybook_run_rollup where series_seq = ${seq} and (span, at) in (
-    select span, at from daybook_run_rollup run_rollup where ${oldRollups(seq, by)} order by span, at limit ${limits.retainRowsMax})`);
+    select span, at from daybook_run_rollup run_rollup where ${oldRollups(series, by)} order by span, at limit ${limits.retainRowsMax})`);
   const failures = await tx.run(sql`delete from daybook_run_failure where series_seq = ${seq} and (at, fingerprint) in (
     select at, fingerprint from daybook_run_failure where series_seq = ${seq} and at < ${by} limit ${limits.retainRowsMax})`);
   const left = await tx.get(sql`select 1 as one from daybook_run_rollup where series_seq = ${seq} and span <> 'ever'
