@@ -5,7 +5,6 @@ import { systemClock } from "../../src/core/clock.ts";
 import { limits } from "../../src/core/limits.ts";
 import { app, job, listener, manualClock, where, type Book, type RunRecord } from "../../src/index.ts";
 import { backends, openTest } from "../support/open-test.ts";
-import { whileTimePasses } from "../support/session-row.ts";
 
 const runsOf = async (book: Book): Promise<readonly RunRecord[]> => (await book.runs.list({ limit: 100 })).items;
 
