@@ -100,11 +100,11 @@ export async function retainDecisions(
   tenant: string,
   { by, dryRun }: { readonly by: number; readonly dryRun: boolean },
 ): Promise<{ readonly decisions: number; readonly slices: number }> {
-  // Most tenants have nothing old, and a long read starts a thread. Nothing is decided before its slot.
+  // Most tenants have nothing old, and a long read starts a thread. What is fired by hand has a slot a little after its decision.
   const old =
     await store.readHeavy(sql`select 1 as one from daybook_schedule schedule where schedule.tenant_id = ${tenant}
     and exists (select 1 from daybook_decision decision where decision.tenant_id = schedule.tenant_id
-      and decision.schedule_seq = schedule.seq and decision.slot_at <= ${by}) limit 1`);
+      and decision.schedule_seq = schedule.seq and decision.slot_at <= ${by + limits.retainMs}) limit 1`);
   if (old.length === 0) return { decisions: 0, slices: 0 };
   const which = leaving(tenant, by);
   const [found] = await store.readLong<{ n: number }>(

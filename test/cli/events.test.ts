@@ -166,9 +166,9 @@ test("events that are old enough are removed when --apply says so, and the list 
   const did = await runCli(["retain", "--events", "1d", "--apply", "--book", url]);
   const left = await runCli(["events", "list", "--book", url]);
 
-  assert.equal(would.stdout, "2 events would be removed; remove them with --apply\n");
+  assert.equal(would.stdout, "2 events would be removed; remove them with --apply\nby: events 1d\n");
   assert.equal(kept.length, 3);
-  assert.match(did.stdout, /^2 events removed\n\nremoved so far\n/);
+  assert.match(did.stdout, /^2 events removed\nby: events 1d\n\nremoved so far\n/);
   assert.match(left.stdout, /^id\ttopic\tstatus\tlisteners\tpublished\n\S+\ta\.d\t.*\n$/);
 });
 

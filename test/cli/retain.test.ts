@@ -38,7 +38,10 @@ for (const backend of cliBackends) {
       "--book",
       url,
     ]);
-    assert.match(words.stdout, /^2 jobs, 2 runs removed\n\nremoved so far\n/);
+    assert.match(
+      words.stdout,
+      /^2 jobs, 2 runs removed\nby: jobs \{"keep":1,"name":"quick","status":\["completed"\]\}\n\nremoved so far\n/,
+    );
     const queue = await answer(["retain", "--jobs", "0s", "--queue", "mail", "--apply"], url);
     const ends = await answer(["retain", "--jobs", "0s", "--status", "failed, cancelled", "--apply"], url);
     assert.deepEqual([queue["jobs"], ends["jobs"], await left()], [1, 1, 1]);
@@ -58,7 +61,10 @@ for (const backend of cliBackends) {
     const one = await answer(["retain", "--keep", "1", "--files", files, "--apply"], url);
     const other = await runCli(["retain", "--keep", "0", "--apply", "--book", url], { cwd: testFolder(t) });
 
-    assert.match(dry.stdout, /would be removed; remove them with --apply\n1 log file goes with them\n$/);
+    assert.match(
+      dry.stdout,
+      /would be removed; remove them with --apply\n1 log file goes with them\nby: jobs \{"keep":1\}\n$/,
+    );
     assert.deepEqual([(one["files"] as string[]).length, one["filesDeleted"]], [1, 1]);
     assert.match(other.stdout, /removed\n0 log files deleted, 1 not there or elsewhere\n/);
     assert.deepEqual([readdirSync(files).length, paths.filter((path) => existsSync(path)).length], [1, 1]);
@@ -80,8 +86,13 @@ test("daybook run tells the book the retention of the config, and daybook retain
   const { jobs, calls } = await policyNow();
   running.child.kill("SIGTERM");
   await running.ended;
+  const shown = await runCli(["retain", "--book", url]);
   const gone = await answer(["retain", "--parts", "jobs", "--apply"], url);
 
   assert.deepEqual([jobs, calls], [{ keep: 0 }, false]);
+  assert.match(
+    shown.stdout,
+    /\nby: jobs \{"keep":0\}, events 30d, runs 7d, logs 3d, decisions 90d, rollups 400d, sizeMax 1073741824\n/,
+  );
   assert.equal(gone["jobs"], 1);
 });

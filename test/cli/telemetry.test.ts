@@ -111,7 +111,7 @@ test("people get tables, and slips are answered with what was meant", async (t) 
   assert.match(quiet.stdout, /\nall\t0\t0\t\t\t\t\n$/);
   assert.match(errors.stdout, /^1\t\S+Z\tlistener\tlamp\t\tE: dark\t\S+$/m);
   assert.equal(none.stdout, "took\tid\tkind\tname\tapp\tstatus\tstarted\n");
-  assert.equal(retain.stdout, "nothing would be removed\n");
+  assert.match(retain.stdout, /^nothing would be removed\nby: [^\n]+\n$/);
   assert.deepEqual((await refusal(["runs", "summary", "--since", "yesterday"], url))[1], "invalid");
   assert.deepEqual((await refusal(["runs", "list", "--session", "nobody"], url))[1], "not_found");
 });

@@ -199,11 +199,15 @@ const reasons = {
 } as const;
 
 function retainedLines(done: Retained & { readonly evictions: readonly Eviction[] }): Shown {
-  const { dryRun, kept, files, filesDeleted, evictions } = done;
+  const { dryRun, policy, kept, files, filesDeleted, evictions } = done;
   const some = kinds.flatMap(([name, one]) => (done[name] === 0 ? [] : count(done[name], one)));
   const gone = some.length === 0 ? "nothing" : some.join(", ");
   const elsewhere = files.length - filesDeleted;
   const deleted = `${count(filesDeleted, "log file")} deleted${elsewhere === 0 ? "" : `, ${elsewhere} not there or elsewhere`}`;
+  // What is left out stays, or was not asked for.
+  const ages = Object.entries(policy).flatMap(([part, age]) =>
+    age === false ? [] : `${part} ${typeof age === "object" ? JSON.stringify(age) : age}`,
+  );
   const soFar = table(evictions, {
     "removed on": ({ at }) => day(at),
     what: ({ what }) => what,
@@ -220,6 +224,7 @@ function retainedLines(done: Retained & { readonly evictions: readonly Eviction[
       const stay = kept[name as keyof typeof reasons];
       return stay === 0 ? [] : `${stay} of the old events ${stay === 1 ? "stays" : "stay"}: ${why}`;
     }),
+    `by: ${ages.length === 0 ? "nothing, all stays" : ages.join(", ")}`,
     ...(evictions.length === 0 ? [] : [section("removed so far", soFar)]),
   ];
 }
