@@ -154,7 +154,7 @@ for (const backend of backends) {
       assert.equal((await book.retain({ events: "1s", apply: true })).kept.unfinished, 0);
     });
 
-    test("a delivery that was tried again after its listener was removed can be skipped", async (t) => {
+    test("a listener that was removed while it ran can be skipped, and nothing of it waits", async (t) => {
       const gate = Promise.withResolvers<void>();
       const begun = Promise.withResolvers<void>();
       const hear = listener("hear", {
@@ -175,7 +175,7 @@ for (const backend of backends) {
       gate.resolve();
       await worker.idle();
 
-      assert.deepEqual(await book.listeners.skip("hear"), { skipped: 1 });
+      assert.deepEqual(await book.listeners.skip("hear"), { skipped: 0 });
       await assert.rejects(book.listeners.skip("gone"), /there is no listener "gone"/);
     });
 
