@@ -119,7 +119,15 @@ test("the days on which retention removed something are those of UTC, whatever t
     removed: 3,
     until: Date.UTC(2026, 1, 26, 3),
   };
-  const answer = { dryRun: true, runs: 1, files: [], filesDeleted: 0, kept: {}, evictions: [eviction] };
+  const answer = {
+    dryRun: true,
+    policy: { runs: "7d" },
+    runs: 1,
+    files: [],
+    filesDeleted: 0,
+    kept: {},
+    evictions: [eviction],
+  };
   const paper = { width: 100, colour: false, zone: "America/New_York", now: Date.UTC(2026, 2, 6) };
 
   assert.match(render(retain.show(answer, {}), paper), /\n2026-03-05 +run +age +3 +2026-02-25 22:00:00$/);
