@@ -4,13 +4,15 @@ import { posix } from "node:path";
 const rows: readonly (readonly string[])[] = [
   ["core"],
   ["storage"],
-  ["records", "telemetry"],
+  ["records", "telemetry", "access"],
   ["jobs"],
   ["schedules", "events", "calls"],
   ["apps"],
   ["front door"],
   ["verbs"],
-  ["cli", "server", "dashboard", "client"],
+  ["client"],
+  ["server", "dashboard"],
+  ["cli"],
 ];
 
 /** The drawers of the front door. */
