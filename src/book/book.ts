@@ -1,9 +1,13 @@
 // The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
+import type { Access } from "../access/access.ts";
+import type { Audit } from "../access/audit.ts";
+import type { Operations } from "../access/operations.ts";
+import type { Tokens } from "../access/token.ts";
 import { straysOf } from "../apps/handler.ts";
 import { callReads, callVerbs, type Calls } from "../calls/calls.ts";
 import { reseal, type Resealed } from "../calls/reseal.ts";
 import { appVerbs, type Apps } from "./app-verbs.ts";
-import { DaybookError, invalid } from "../core/error.ts";
+import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { checkTenant } from "../core/name.ts";
 import { backupBook, type BackupReport } from "../storage/backup.ts";
@@ -39,6 +43,7 @@ import type { RetainOptions } from "../open/retention.ts";
 import { openSessions, type Sessions } from "../telemetry/session.ts";
 import { workUntilSignal } from "./work.ts";
 import { readTx, runUserUnit, type ReadTx, type UserTx } from "./user-tx.ts";
+import { aboutAllTenants, accessVerbs, withAccess } from "./book-access.ts";
 import { bookRecords, type Records } from "./book-records.ts";
 import { closeRooms } from "../open/close-rooms.ts";
 import { copyMarks, held, markAsCopy, release, type Held, type Released, type ReleaseOptions } from "./copy.ts";
@@ -71,6 +76,14 @@ export type Book = AsyncDisposable & {
   readonly runs: Runs;
   readonly telemetry: TelemetryReads;
   readonly records: Records;
+  /** Who may use the book from elsewhere. It is about all tenants: a tenant's handle refuses it. */
+  readonly tokens: Tokens;
+  /** What was changed through a server, by whom and from where. */
+  readonly audit: Audit;
+  /** What takes long and was begun through a server. */
+  readonly operations: Operations;
+  /** What a server stands on. It is about all tenants: a tenant's handle throws `forbidden`. */
+  readonly access: Access;
   /** Runs `work` in one transaction: all of it happens, or none of it, and when this resolves it is on disk. It may
    *  run more than once, so it must have no effects outside `tx`.
    *
@@ -204,7 +217,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       reseal: (options) => reseal(store, rooms.calls.settings.keys, options),
       info: async () => ({ ...(await readInfo(store)), zone: await readBookZone((of) => store.read(of)) }),
     };
-  const book: Book = {
+  const book: Omit<Book, "access"> = {
     location: store.location,
     tenantId,
     get sessionId() {
@@ -266,6 +279,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     runs: outsideUnits(of, "runs", openRuns(store, tenantId, seenBy)),
     telemetry: outsideUnits(of, "telemetry", telemetryReads(store, tenantId, seenBy)),
     records: bookRecords(rooms, tenantId),
+    ...accessVerbs(rooms, of, whole),
     write: (work) =>
       namingCaller(() => {
         refuse("write");
@@ -292,7 +306,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     ...wrapVerbs(ofAllTenants, (name, verb) => async (...args) => {
       refuse(name);
       if (whole) return verb(...args);
-      throw new DaybookError("forbidden", `${name} is about all tenants: call it on the book that open() returned`);
+      throw aboutAllTenants(name);
     }),
     async metrics() {
       refuse("metrics");
@@ -319,7 +333,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     close,
     [Symbol.asyncDispose]: close,
   };
-  return keepRooms(book, rooms);
+  return keepRooms(withAccess(book, rooms, whole), rooms);
 }
 
 function checkWork(verb: string, work: unknown): void {
