@@ -1,0 +1,42 @@
+// npm run openapi: writes what is made from the table of verbs: the document of the API. A test compares it
+// (test/server/openapi.test.ts).
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { openapi } from "../src/server/openapi.ts";
+import type { Schema } from "../src/verbs/field.ts";
+import { everyVerb } from "../src/verbs/table.ts";
+import type { Outputs } from "../src/verbs/wire.ts";
+
+const root = join(import.meta.dirname, "..");
+
+export async function describeApi(): Promise<Schema> {
+  const outputs = read("src/verbs/outputs.json") as Outputs;
+  const { version } = read("package.json") as { version: string };
+  return openapi(await everyVerb(), { version, outputs });
+}
+
+function read(path: string): unknown {
+  return JSON.parse(readFileSync(join(root, path), "utf8"));
+}
+
+/** The generated files, by their paths. */
+export async function generated(): Promise<Record<string, string>> {
+  return { "docs/openapi.json": `${written(await describeApi(), 3)}\n` };
+}
+
+/** One line for each operation and each schema, so that a change is seen where it is. */
+function written(value: unknown, depth: number, indent = ""): string {
+  if (depth === 0 || typeof value !== "object" || value === null || Array.isArray(value)) return JSON.stringify(value);
+  const inner = `${indent}  `;
+  const lines = Object.entries(value).map(
+    ([name, each]) => `${inner}${JSON.stringify(name)}: ${written(each, depth - 1, inner)}`,
+  );
+  return lines.length === 0 ? "{}" : `{\n${lines.join(",\n")}\n${indent}}`;
+}
+
+if (import.meta.main) {
+  for (const [path, text] of Object.entries(await generated())) {
+    writeFileSync(join(root, path), text);
+    console.log(`wrote ${path}`);
+  }
+}
