@@ -1,16 +1,18 @@
-// npm run openapi: writes what is made from the table of verbs: the document of the API. A test compares it
-// (test/server/openapi.test.ts).
+// npm run openapi: writes what is made from the table of verbs: the document of the API and the routes of the client. A test compares
+// them (test/server/openapi.test.ts).
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openapi } from "../src/server/openapi.ts";
 import type { Schema } from "../src/verbs/field.ts";
 import { everyVerb } from "../src/verbs/table.ts";
 import type { Outputs } from "../src/verbs/wire.ts";
+import { clientRoutes, clientTimes } from "./client.ts";
 
 const root = join(import.meta.dirname, "..");
 
+const outputs = read("src/verbs/outputs.json") as Outputs;
+
 export async function describeApi(): Promise<Schema> {
-  const outputs = read("src/verbs/outputs.json") as Outputs;
   const { version } = read("package.json") as { version: string };
   return openapi(await everyVerb(), { version, outputs });
 }
@@ -21,7 +23,12 @@ function read(path: string): unknown {
 
 /** The generated files, by their paths. */
 export async function generated(): Promise<Record<string, string>> {
-  return { "docs/openapi.json": `${written(await describeApi(), 3)}\n` };
+  const table = await everyVerb();
+  return {
+    "docs/openapi.json": `${written(await describeApi(), 3)}\n`,
+    "src/client/routes.ts": clientRoutes(table),
+    "src/client/times.ts": clientTimes(table, outputs),
+  };
 }
 
 /** One line for each operation and each schema, so that a change is seen where it is. */
