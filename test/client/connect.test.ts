@@ -55,7 +55,11 @@ test("a definition stands for its name, its params are its own, and the job that
 
   assert.deepEqual([found, result], [made, 17]);
   assert.deepEqual(JSON.parse(seen[0]?.body ?? ""), {
-    ...{ name: "send-receipt", params, in: "5000ms", keyScope: "1h", key: "o-17" },
+    name: "send-receipt",
+    params,
+    in: "5000ms",
+    keyScope: "1h",
+    key: "o-17",
   });
   assert.deepEqual(
     seen.slice(1).map(({ line }) => line),
@@ -73,19 +77,20 @@ test("a definition stands for its name, its params are its own, and the job that
 
 test("times are numbers, also in what is nested, and what is the user's stays as it is", async (t) => {
   const at = "2026-11-01T00:00:00.000Z";
-  const answer = {
-    ...{ id: "j-1", createdAt: at, startedAt: null, params: { createdAt: at, at }, run: { endedAt: at } },
-    ...{ chain: [{ id: "j-1", createdAt: at }], logs: [{ at, message: at }] },
-  };
-  const { url } = await stub(t, json(answer));
+  const job = (time: unknown): object => ({
+    id: "j-1",
+    createdAt: time,
+    startedAt: null,
+    params: { createdAt: at, at },
+    run: { endedAt: time },
+    chain: [{ id: "j-1", createdAt: time }],
+    logs: [{ at: time, message: at }],
+  });
+  const { url } = await stub(t, json(job(at)));
 
   const shown: unknown = await connect(url).jobs.show("j-1");
 
-  const ms = Date.parse(at);
-  assert.deepEqual(shown, {
-    ...{ id: "j-1", createdAt: ms, startedAt: null, params: { createdAt: at, at }, run: { endedAt: ms } },
-    ...{ chain: [{ id: "j-1", createdAt: ms }], logs: [{ at: ms, message: at }] },
-  });
+  assert.deepEqual(shown, job(Date.parse(at)));
 });
 
 test("a list is a page, and goes through all pages when it is iterated", async (t) => {
@@ -172,8 +177,7 @@ test("a server that stays away is unavailable, one that does not answer is a tim
   const away = connect(gone.url, { ...fast, attempts: 3 }).jobs.list();
   const late = connect(gone.url, { ...fast, attempts: 2, timeoutMs: 5, fetch: silent }).jobs.list();
 
-  await assert.rejects(away, { code: "unavailable" });
-  await assert.rejects(late, { code: "timeout" });
+  await Promise.all([assert.rejects(away, { code: "unavailable" }), assert.rejects(late, { code: "timeout" })]);
   assert.deepEqual([gone.seen.length, asked], [3, 2]);
 });
 
@@ -191,8 +195,7 @@ test("a signal ends a request and the wait for the next one, with its own reason
   const waiting = connect(busy.url).jobs.list({}, { signal: over.signal });
   void Promise.all(both.map(({ promise }) => promise)).then(() => over.abort(reason));
 
-  await assert.rejects(asked, reason);
-  await assert.rejects(waiting, reason);
+  await Promise.all([assert.rejects(asked, reason), assert.rejects(waiting, reason)]);
   await assert.rejects(connect(silent.url).jobs.list({}, { signal: AbortSignal.abort(reason) }), reason);
   assert.equal(busy.seen.length, 1);
 });
