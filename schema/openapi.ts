@@ -1,12 +1,14 @@
-// npm run openapi: writes what is made from the table of verbs: the document of the API and the routes of the client. A test compares
-// them (test/server/openapi.test.ts).
+// npm run openapi: writes what is made from the table of verbs: the document of the API, the reference and the routes of the client. A
+// test compares them (test/server/openapi.test.ts).
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { open } from "../src/index.ts";
 import { openapi } from "../src/server/openapi.ts";
 import type { Schema } from "../src/verbs/field.ts";
 import { everyVerb } from "../src/verbs/table.ts";
 import type { Outputs } from "../src/verbs/wire.ts";
 import { clientRoutes, clientTimes } from "./client.ts";
+import { describeReference } from "./reference.ts";
 
 const root = join(import.meta.dirname, "..");
 
@@ -28,7 +30,17 @@ export async function generated(): Promise<Record<string, string>> {
     "docs/openapi.json": `${written(await describeApi(), 3)}\n`,
     "src/client/routes.ts": clientRoutes(table),
     "src/client/times.ts": clientTimes(table, outputs),
+    "docs/reference.md": await reference(),
   };
+}
+
+/** The library is asked what it has. */
+async function reference(): Promise<string> {
+  await using book = await open(":memory:", { worker: false });
+  return describeReference((path) => {
+    const found = path.reduce<unknown>((of, name) => (of as Record<string, unknown> | undefined)?.[name], book);
+    return typeof found === "function";
+  });
 }
 
 /** One line for each operation and each schema, so that a change is seen where it is. */
