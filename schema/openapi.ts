@@ -37,7 +37,7 @@ export async function generated(): Promise<Record<string, string>> {
 /** The library is asked what it has. */
 async function reference(): Promise<string> {
   await using book = await open(":memory:", { worker: false });
-  return describeReference((path) => {
+  return await describeReference((path) => {
     const found = path.reduce<unknown>((of, name) => (of as Record<string, unknown> | undefined)?.[name], book);
     return typeof found === "function";
   });

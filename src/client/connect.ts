@@ -2,7 +2,7 @@
 import { spread, waitAnywhere } from "../core/anywhere.ts";
 import { DaybookError, type ErrorCode } from "../core/daybook-error.ts";
 import { readAnswer } from "./answer.ts";
-import { eventsOf, linesOf } from "./read-events.ts";
+import { streamItems, streamLines } from "./items.ts";
 import { requestOf, type RouteOf } from "./request.ts";
 import { plainNouns, routes } from "./routes.ts";
 import { send, type CallOptions, type ConnectOptions, type Wire } from "./send.ts";
@@ -81,8 +81,8 @@ function methodOf(wire: Wire, verb: string, of: RouteOf): (...args: unknown[]) =
       throw new DaybookError("invalid", `${verb} is given ${JSON.stringify(rest)}: give an object of its fields`);
     }
     const input = { ...rest, ...places };
-    if (of.answer === "stream") return items(wire, verb, of, input, options);
-    if (of.answer === "lines") return lines(wire, verb, of, input, options);
+    if (of.answer === "stream") return streamItems(wire, verb, requestOf(verb, of, input), options);
+    if (of.answer === "lines") return streamLines(wire, verb, requestOf(verb, of, input), options);
     const page = askOne(wire, verb, input, options);
     return of.answer === "text"
       ? page
@@ -121,62 +121,23 @@ async function* rows(
   }
 }
 
-async function* items(
-  wire: Wire,
-  verb: string,
-  of: RouteOf,
-  input: Input,
-  options: CallOptions,
-): AsyncGenerator<unknown> {
-  const asked = { ...requestOf(verb, of, input), headers: { accept: "text/event-stream" } };
-  const { body } = await send(wire, asked, options);
-  yield* untilBroken(verb, options, body === null ? [] : eventsOf(body), ({ data }) =>
-    readAnswer(verb, JSON.parse(data)),
-  );
-}
-
-async function* lines(
-  wire: Wire,
-  verb: string,
-  of: RouteOf,
-  input: Input,
-  options: CallOptions,
-): AsyncGenerator<unknown> {
-  const { body } = await send(wire, requestOf(verb, of, input), options);
-  yield* untilBroken(verb, options, body === null ? [] : linesOf(body, { last: true }), (line) => line);
-}
-
-async function* untilBroken<T>(
-  verb: string,
-  { signal }: CallOptions,
-  source: AsyncIterable<T> | Iterable<T>,
-  read: (each: T) => unknown,
-): AsyncGenerator<unknown> {
-  try {
-    for await (const each of source) yield read(each);
-  } catch (cause) {
-    if (signal?.aborted === true) return;
-    throw new DaybookError("unavailable", `${verb} broke off: ${String(cause)}`, { cause });
-  }
-}
-
 type Operation = {
   readonly status: string;
-  readonly result?: unknown;
-  readonly error?: { readonly code?: ErrorCode; readonly message: string } | null;
+  readonly result: unknown;
+  readonly error: { readonly code: ErrorCode; readonly message: string } | null;
 };
 
 /** What takes minutes goes on in the server; here it is waited for, as in the library. */
 async function endOf(wire: Wire, verb: string, begun: Response, { signal }: CallOptions): Promise<unknown> {
-  const location = new URL(begun.headers.get("location") ?? "", `${wire.base}/`);
-  const path = location.pathname;
+  const path = begun.headers.get("location") ?? "";
   for (let waitMs = 100; ; waitMs = Math.min(waitMs * 2, lookEveryMsMax)) {
     const response = await send(wire, { method: "GET", path }, signal === undefined ? {} : { signal });
     const { status, result, error } = (await response.json()) as Operation;
-    if (status === "succeeded" || status === "completed") return readAnswer(verb, result);
-    if (status !== "running" && status !== "queued") {
-      throw new DaybookError(error?.code ?? "internal", error?.message ?? `${verb} is ${status}`, {
-        details: { path },
+    if (status === "completed") return readAnswer(verb, result);
+    const code = error?.code ?? (status === "lost" ? "unknown_outcome" : "conflict");
+    if (status !== "running") {
+      throw new DaybookError(code, error?.message ?? `${verb} is ${status}: see ${path}`, {
+        details: { path, status },
       });
     }
     await waitAnywhere(spread(waitMs), signal);

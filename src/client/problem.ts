@@ -4,14 +4,18 @@ import { DaybookError, errorCodes, type ErrorCode } from "../core/daybook-error.
 /** What an answer says that is none: a problem of ours, or whatever a proxy in between has to say. */
 export async function problemOf(response: Response): Promise<DaybookError> {
   const text = await response.text().catch(() => "");
-  const { code, detail, details } = readProblem(text);
-  if (isCode(code) && typeof detail === "string") {
-    const known = typeof details === "object" && details !== null ? details : {};
-    return new DaybookError(code, detail, { details: { ...known, status: response.status } });
-  }
   const said = text.slice(0, saidMax).trim();
   const message = `the server answered ${response.status}${said === "" ? "" : `: ${said}`}`;
-  return new DaybookError(codeOf(response.status), message, { details: { status: response.status } });
+  return problemIn(text, message, response.status);
+}
+
+/** Where the text is no problem, the error says `otherwise`. */
+export function problemIn(text: string, otherwise: string, status = 500): DaybookError {
+  const { code, detail, details, status: own = status } = readProblem(text);
+  if (!isCode(code) || typeof detail !== "string")
+    return new DaybookError(codeOf(status), otherwise, { details: { status } });
+  const known = typeof details === "object" && details !== null ? details : {};
+  return new DaybookError(code, detail, { details: { ...known, status: own } });
 }
 
 /** Of a page that is no problem of ours, enough to know who wrote it. */

@@ -234,7 +234,7 @@ test("what takes minutes is waited for, and its end is the answer or the error",
     t,
     begun,
     json({ status: "running" }),
-    json({ status: "succeeded", result: { evictions } }),
+    json({ status: "completed", result: { evictions } }),
     begun,
     json({ status: "failed", error: { code: "conflict", message: "somebody else does" } }),
   );

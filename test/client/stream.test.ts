@@ -43,12 +43,16 @@ test("the live stream goes on where it broke off, also after a server that was a
     t,
     events(`retry: 1\n\n${fact(1)}${fact(2)}id: 3\nevent: job.comp`, "broken"),
     problem(503, "closed", { "retry-after": "0" }),
-    events(fact(3), "ended"),
+    (response) => response.destroy(),
+    events(`${fact(3)}event: slow\ndata: {}\n\n${fact(9)}`, "open"),
     events(fact(4), "open"),
   );
 
   const facts: unknown[] = [];
-  for await (const each of connect(url, { backoffMs: 1 }).stream({ topics: ["job.*", "call.>"], after: "0" })) {
+  for await (const each of connect(url, { backoffMs: 1 }).stream({
+    topics: ["job.completed", "call.failed"],
+    after: "0",
+  })) {
     facts.push(each);
     if (facts.length === 4) break;
   }
@@ -57,10 +61,10 @@ test("the live stream goes on where it broke off, also after a server that was a
     facts,
     [1, 2, 3, 4].map((n) => ({ name: "job.completed", id: String(n), data: { n } })),
   );
-  assert.equal(seen[0]?.line, "GET /api/v1/stream?topics=job.*&topics=call.%3E");
+  assert.equal(seen[0]?.line, "GET /api/v1/stream?topic=job.completed&topic=call.failed");
   assert.deepEqual(
     seen.map(({ headers }) => headers["last-event-id"]),
-    ["0", "2", "2", "3"],
+    ["0", "2", "2", "2", "3"],
   );
 });
 
@@ -83,18 +87,37 @@ test("the live stream ends with the error of a token that was revoked, and quiet
   assert.deepEqual(facts, [{ name: "message", id: null, data: 1 }]);
 });
 
-test("a verb that streams gives its items with their times, and says so when it breaks off", async (t) => {
-  const item = `data: {"id":"e-1","topic":"a","publishedAt":"1970-01-01T00:00:00.005Z"}\n\n`;
-  const { url, seen } = await stub(t, events(item, "ended"), events(item, "broken"));
+test("a server that never was there is an error, and facts that were missed are told", async (t) => {
+  const gone = await stub(t, (response) => response.destroy());
+  const reset = await stub(t, events("event: reset\nid: 9\ndata: {}\n\n", "open"));
+
+  await assert.rejects(connect(gone.url, { backoffMs: 1, attempts: 2 }).stream().next(), { code: "unavailable" });
+  const { value } = await connect(reset.url).stream({ after: "1" }).next();
+
+  assert.deepEqual(value, { name: "reset", id: "9", data: {} });
+});
+
+test("a verb that streams gives its items with their times until it ends, and says so when it fails or breaks off", async (t) => {
+  const item = `event: item\ndata: {"id":"e-1","topic":"a","publishedAt":"1970-01-01T00:00:00.005Z"}\n\n`;
+  const problem = JSON.stringify({ code: "busy", detail: "not now", status: 503 });
+  const { url, seen } = await stub(
+    t,
+    events(`: daybook\n\n${item}event: end\ndata: {}\n\n`, "open"),
+    events(item, "broken"),
+    events(item, "ended"),
+    events(`event: error\ndata: ${problem}\n\n`, "open"),
+  );
   const book = connect(url);
 
   const found: unknown[] = [];
-  for await (const each of book.events.tail({ topic: "a" })) found.push(each);
-  const broken = (async () => {
-    for await (const each of book.events.tail()) found.push(each);
-  })();
+  const follow = async (topic: string): Promise<void> => {
+    for await (const each of book.events.tail({ topic })) found.push(each);
+  };
+  await follow("a");
+  await assert.rejects(follow("b"), { code: "unavailable", message: /^events\.tail broke off/ });
+  await assert.rejects(follow("c"), { code: "unavailable", message: "events.tail broke off" });
+  await assert.rejects(follow("d"), { code: "busy", message: "not now" });
 
-  await assert.rejects(broken, { code: "unavailable", message: /^events\.tail broke off/ });
-  assert.deepEqual(found, Array(2).fill({ id: "e-1", topic: "a", publishedAt: 5 }));
+  assert.deepEqual(found, Array(3).fill({ id: "e-1", topic: "a", publishedAt: 5 }));
   assert.equal(seen[0]?.line, "GET /api/v1/event-stream?topic=a");
 });
