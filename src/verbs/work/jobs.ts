@@ -120,7 +120,7 @@ for good or was cancelled is a conflict (5), and one that has not ended in time 
         id: wanted,
         lastId: (await book.jobs.chain(wanted)).at(-1)?.id ?? wanted,
         status: "completed" as const,
-        result: result ?? null,
+        result: (result ?? null) as unknown,
       };
     },
     show({ id: job, lastId, status, result }) {
