@@ -12,11 +12,12 @@ import { addNoun } from "./commands.ts";
 const handMade = {
   run: async () => (await import("./run.ts")).run,
   migrate: async () => (await import("./migrate.ts")).migrate,
+  mcp: async () => (await import("./mcp.ts")).mcp,
 };
 
 type HandMade = keyof typeof handMade;
 
-const commands: readonly (NounName | HandMade)[] = ["run", "migrate", ...nounNames];
+const commands: readonly (NounName | HandMade)[] = ["run", "migrate", "mcp", ...nounNames];
 
 const about = "Looks after a book: the SQLite file, or the schema on PostgreSQL, that a program keeps its work in.";
 
