@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import answers from "../../src/verbs/outputs.json" with { type: "json" };
 import { limits } from "../../src/core/limits.ts";
+import { mcpHandler } from "../../src/server/mcp.ts";
 import { allowances, toolName, type Allow, type McpCaller } from "../../src/server/mcp/tool.ts";
 import { everyVerb } from "../../src/verbs/table.ts";
 import { operate, read, type Role, type Verb } from "../../src/verbs/verb.ts";
 import { backends, openTest } from "../support/open-test.ts";
-import { connect, everybody, onBook } from "./mcp-client.ts";
+import { connect, connectBy, everybody, onBook } from "./mcp-client.ts";
 
 const verbs = await everyVerb();
 const remote = verbs.map(([, verb]) => verb).filter(({ local }) => local !== true);
@@ -168,7 +169,9 @@ test("a page that is too large comes with fewer items, and its cursor goes on be
         page.value["next"] === null,
     );
     if (page.value["next"] !== null) assert.match(String(page.value["shortened"]), /^The page has \d+ items, /);
-    seen.push(...(page.value["items"] as { name: string }[]).map(({ name }) => name));
+    const items = page.value["items"] as { name: string; params: { text: string } }[];
+    assert.ok(items.every(({ params }) => params.text.length === 5000));
+    seen.push(...items.map(({ name }) => name));
     after = page.value["next"];
   } while (typeof after === "string");
 
@@ -245,8 +248,9 @@ test("who cancels a call has it ended, and nobody else's with the same number", 
       return new Promise(() => undefined);
     },
   } as const;
-  const one = await connect(t, options);
-  const other = await connect(t, options);
+  const handle = await mcpHandler(options);
+  const one = await connectBy(t, (request) => handle(request, everybody));
+  const other = await connectBy(t, (request) => handle(request, everybody));
   const cancel = new AbortController();
 
   const first = one.call("things_wait", {}, cancel.signal);
