@@ -13,11 +13,12 @@ const handMade = {
   run: async () => (await import("./run.ts")).run,
   serve: async () => (await import("./serve.ts")).serve,
   migrate: async () => (await import("./migrate.ts")).migrate,
+  mcp: async () => (await import("./mcp.ts")).mcp,
 };
 
 type HandMade = keyof typeof handMade;
 
-const commands: readonly (NounName | HandMade)[] = ["run", "serve", "migrate", ...nounNames];
+const commands: readonly (NounName | HandMade)[] = ["run", "serve", "mcp", "migrate", ...nounNames];
 
 const about = "Looks after a book: the SQLite file, or the schema on PostgreSQL, that a program keeps its work in.";
 
