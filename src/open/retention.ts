@@ -45,7 +45,8 @@ export type RetainOptions = {
 
 export type Policy = Required<Retention>;
 
-const defaults: Policy = {
+/** What holds of what nobody has said. */
+export const retentionDefaults: Policy = {
   jobs: `${limits.jobDays}d`,
   calls: `${limits.callDays}d`,
   events: `${limits.eventDays}d`,
@@ -56,7 +57,7 @@ const defaults: Policy = {
   sizeMax: limits.telemetryBytesMax,
 };
 
-export const retentionParts = Object.keys(defaults) as (keyof Retention)[];
+export const retentionParts = Object.keys(retentionDefaults) as (keyof Retention)[];
 
 /** `what` is what its caller calls it. */
 export function checkRetention(given: unknown, what: string): Retention {
@@ -83,7 +84,7 @@ export async function saveRetention(store: Store, retention: Retention): Promise
 
 /** What a retention goes by. A part that is not asked for is false. */
 export async function policyFor(store: Store, { apply: _apply, ...named }: RetainOptions): Promise<Policy> {
-  const kept: Policy = { ...defaults, ...(JSON.parse(await readPolicy(store)) as Retention) };
+  const kept: Policy = { ...retentionDefaults, ...(JSON.parse(await readPolicy(store)) as Retention) };
   const given = retentionParts.filter((part) => named[part] !== undefined);
   if (given.length === 0) return kept;
   const own = given.filter((part) => named[part] !== true);
