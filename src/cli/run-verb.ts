@@ -16,6 +16,7 @@ import { checkInput, fieldsOf, placesOf, type Call, type Verb } from "../verbs/v
 import { toWire, type Outputs } from "../verbs/wire.ts";
 import { changing, looking, withBook, type Access, type Answer } from "./with-book.ts";
 import { optionOf } from "./commands.ts";
+import { openProgressLine } from "./progress-line.ts";
 
 export async function runVerb(command: Command, key: string, verb: Verb): Promise<void> {
   const input = await readInput(command, verb);
@@ -81,7 +82,8 @@ type Running = { readonly verb: Verb; readonly book: Book; readonly input: Input
 async function answerOf(command: Command, key: string, running: Running): Promise<Answer | undefined> {
   const { verb, book, input, signal } = running;
   const isGiven = command.getOptionValueSourceWithGlobals("tenant") !== "default";
-  const call: Call = { signal, tenant: isGiven ? book.tenantId : null };
+  const line = openProgressLine(process.stderr);
+  const call: Call = { signal, tenant: isGiven ? book.tenantId : null, progress: line.progress };
   const { utc = false, json = false } = command.optsWithGlobals<{ utc?: boolean; json?: boolean }>();
   const paper = paperOf(process.stdout, { utc });
   const answer = verb.run(book, input, call);
@@ -93,7 +95,11 @@ async function answerOf(command: Command, key: string, running: Running): Promis
     }
     return undefined;
   }
-  return toAnswer(command, key, { ...running, paper, json, given: await answer });
+  try {
+    return await toAnswer(command, key, { ...running, paper, json, given: await answer });
+  } finally {
+    line.stop();
+  }
 }
 
 /** What it prints on: a terminal of some width, in the reader's zone, or a pipe. */
