@@ -69,6 +69,31 @@ export const stillHeld: readonly { readonly which: RegExp; readonly why: string 
   },
 ];
 
+const noted = {
+  caller: { tokenId: "t", name, tenant: null, role: "admin", queues: null, names: null },
+  tenant: "default",
+  verb: "jobs.cancel",
+  from: "127.0.0.1",
+  requestId: "r",
+} as const;
+const operation = { verb: "jobs.cancelAll", tenant: "default", caller: noted.caller, input: { note } };
+
+function withTokens(make: (id: string) => Input): Make {
+  return async ({ book }) => {
+    const all = numbers(limits.pageMax);
+    const made = await Promise.all(all.map(() => book.tokens.create({ name, role: "read", tenant: null })));
+    return make(made[0]?.id ?? "");
+  };
+}
+
+function withOperations(make: (id: string) => Input): Make {
+  return async ({ book }) => {
+    const all = numbers(limits.pageMax);
+    const made = await Promise.all(all.map(() => book.access.operations.start(operation, async () => ({ note }))));
+    return make(made[0]?.id ?? "");
+  };
+}
+
 /** By noun and verb. A verb without a row is refused by the test. */
 export const worst: Readonly<Record<string, Row>> = {
   "apps.list": { "many registrations": every },
@@ -102,6 +127,20 @@ export const worst: Readonly<Record<string, Row>> = {
   "jobs.prioritise": { "in a long line": ({ job }) => ({ id: job, priority: limits.priorityMax }) },
   "jobs.edit": eachJson((params, { job }) => ({ id: job, params })),
   "jobs.pause": { "many in line": always({ name: "work", note }) },
+  "jobs.cancelAll": {
+    "a dry run": every,
+    "many in line": async ({ book, next, many }) => {
+      const queue = next();
+      await book.jobs.enqueueMany(
+        "work",
+        numbers(many).map(() => ({})),
+        { queue },
+      );
+      return { queue, apply: true };
+    },
+  },
+  "jobs.retryAll": { "a dry run": every, "many that failed": always({ name: "work", apply: true }) },
+  "jobs.deleteAll": { "a dry run": every, "many that were cancelled": always({ status: ["cancelled"], apply: true }) },
   "jobs.resume": { "many in line": always({ name: "work" }) },
 
   "groups.list": { "a group of many": always(page) },
@@ -377,6 +416,28 @@ export const worst: Readonly<Record<string, Row>> = {
     "many jobs, dropped": onCopy({ drop: true, apply: true }),
   },
   "book.markAsCopy": { "many jobs": async ({ copy }) => ({ on: await copy({ marked: false }), input: {} }) },
+  "tokens.create": { "any input": always({ name, wholeBook: true, role: "worker", queues: tags, names: tags }) },
+  "tokens.list": { "many tokens": withTokens(() => page) },
+  "tokens.revoke": { "many tokens": withTokens((id) => ({ id })) },
+  "audit.list": {
+    "many notes": async ({ book, many }) => {
+      await Promise.all(numbers(many).map((n) => book.access.note({ ...noted, subject: `${n}`, input: { note } })));
+      return page;
+    },
+    "one of many": always({ ...page, subject: "7", verb: "jobs.cancel" }),
+  },
+  "operations.list": { "many operations": withOperations(() => page) },
+  "operations.show": { "any input": withOperations((id) => ({ id })) },
+  "operations.cancel": {
+    "one that runs": async ({ book }) => {
+      const never = Promise.withResolvers<unknown>();
+      const { id } = await book.access.operations.start(operation, async ({ signal }) => {
+        signal.addEventListener("abort", () => never.resolve(null));
+        return never.promise;
+      });
+      return { id };
+    },
+  },
   "views.create": { "any input": every },
   "views.drop": { "any input": every },
 };
