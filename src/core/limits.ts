@@ -31,6 +31,8 @@ export const limits = {
   chainDepthMax: 20,
   // A group shares one fsync; more units gain little and make the first one wait for the last.
   groupUnitsMax: 256,
+  // While several tenants wait, each gives a group so many, so that one that writes a lot holds up the others' commit only a little.
+  groupTurnUnitsMax: 32,
   // A group stops taking units after this long, so that the event loop gets its turn.
   groupMsMax: 5,
   // A write unit that awaits something other than its transaction holds up every other writer.
