@@ -12,7 +12,8 @@ export type Row = Record<string, Value>;
 /** SQLite answers at once, PostgreSQL later; `await` takes both. */
 export type Awaitable<T> = T | PromiseLike<T>;
 
-/** A transaction as the engine's own units see it. They await nothing but its functions. */
+/** A transaction as the engine's own units see it. They await nothing but its functions, and turns of the event loop between the
+ *  slices of large work (slices.ts). */
 export type Tx = {
   readonly dialect: Dialect;
   readonly tenant: string;

@@ -43,32 +43,6 @@ const everything = { jobs: "1ms", calls: "1ms", events: "1ms", runs: "1ms", logs
 /** A schedule keeps its params as a text in its own document, in which each quote counts twice. */
 const settingBytes = 450_000;
 
-/** What holds the loop for longer than it should, and why. Nothing else may, and each of these is to go. */
-export const stillHeld: readonly { readonly which: RegExp; readonly why: string }[] = [
-  {
-    which:
-      /, (?:many small fields|many empty lists|as deep as may be|large params|a large request|a large document|many words)$/,
-    why: "a document of 100,000 values is walked, sorted and written in one piece, by the field of the verb and by the library",
-  },
-  {
-    which: /, (?:a page of large documents|large documents)$|: records\.list, a long list of values$/,
-    why: "a document of 100,000 values is parsed in one piece, and so is a question of as many",
-  },
-  {
-    which: /^postgres: .*, a text of escapes$/,
-    why: "half a million quotes are escaped once more for the server",
-  },
-  {
-    which:
-      /: (?:groups\.(?:create|cancel)|schedules\.backfill|records\.import|listeners\.remove), |: records\.delete, a hub/,
-    why: "ten thousand rows are made, changed or removed in one transaction, which on SQLite is one piece",
-  },
-  {
-    which: /: book\.retain, many jobs$/,
-    why: "a slice of retention is two thousand jobs, with all that leaves with them",
-  },
-];
-
 const noted = {
   caller: { tokenId: "t", name, tenant: null, role: "admin", queues: null, names: null },
   tenant: "default",
@@ -323,7 +297,11 @@ export const worst: Readonly<Record<string, Row>> = {
       filters: conditions,
       ...page,
     }),
-    "a long list of values": always({ type: "note", filters: [`n in ${JSON.stringify(numbers(140_000))}`], ...page }),
+    "a long list of values": always({
+      type: "note",
+      filters: [`n in ${JSON.stringify(numbers(limits.questionValuesMax))}`],
+      ...page,
+    }),
     "a page of large documents": always({ type: "note", filters: ['@key gte "a"'], order: "n", desc: true, ...page }),
     "many links": always({ type: "cites", filters: ["to:n gte 0"], ...page }),
   },
@@ -343,7 +321,18 @@ export const worst: Readonly<Record<string, Row>> = {
   "records.search": { "a full page": always({ type: "note", words: "words of note", ...page }) },
   "records.blame": { "many versions": always({ type: "note", key: ["changing"] }) },
   "records.watch": { "a commit of many changes": always({ type: "note", after: 0, count: 1 }) },
-  "records.patch": eachJson((fields) => ({ type: "note", key: ["note-2"], fields })),
+  "records.patch": {
+    ...eachJson(async (fields, { book, next }) => {
+      const id = next();
+      await book.records.put(Note, { id, text: "short", list: [] });
+      return { type: "note", key: [id], fields };
+    }),
+    "all fields of a large document": async ({ book, next }) => {
+      const id = next();
+      await book.records.put(Note, { id, ...largest() });
+      return { type: "note", key: [id], fields: largest() };
+    },
+  },
   "records.link": {
     "a long text": always({ type: "cites", from: "hub", to: "changing", document: { why: note } }),
   },
