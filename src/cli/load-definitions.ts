@@ -149,7 +149,8 @@ export function pickDefinition(definitions: readonly Used[], { kind, name, from 
 }
 
 /** Undefined when none is named and none is here. */
-async function loadConfig(given: string | undefined): Promise<Configured | undefined> {
+/** What the config of the project says; undefined when there is none. */
+export async function loadConfig(given: string | undefined): Promise<Configured | undefined> {
   const path = given ?? configNames.find((name) => statSync(resolve(name), { throwIfNoEntry: false })?.isFile());
   if (path === undefined) return undefined;
   const file = checkFile(path, "name the config of your project");

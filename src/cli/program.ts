@@ -11,13 +11,14 @@ import { addNoun } from "./commands.ts";
 /** Commands whose work is more than an operation on data, so they are made by hand. */
 const handMade = {
   run: async () => (await import("./run.ts")).run,
+  serve: async () => (await import("./serve.ts")).serve,
   migrate: async () => (await import("./migrate.ts")).migrate,
   mcp: async () => (await import("./mcp.ts")).mcp,
 };
 
 type HandMade = keyof typeof handMade;
 
-const commands: readonly (NounName | HandMade)[] = ["run", "migrate", "mcp", ...nounNames];
+const commands: readonly (NounName | HandMade)[] = ["run", "serve", "migrate", "mcp", ...nounNames];
 
 const about = "Looks after a book: the SQLite file, or the schema on PostgreSQL, that a program keeps its work in.";
 
