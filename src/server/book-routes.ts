@@ -14,12 +14,13 @@ import { countFailures, credentialOf, identify, unknownCaller, type Credential }
 import { headersOfAll } from "./guard.ts";
 import { openLiveStreams } from "./live-stream.ts";
 import { addLogin } from "./login.ts";
+import { addMcp } from "./mcp-route.ts";
 import { addMonitoring } from "./monitoring.ts";
 import { createOpenStreams } from "./open-streams.ts";
 import { mayCall, refuseCall } from "./policy.ts";
 import { HttpRefusal, tellFailure } from "./problem.ts";
 import { everyRoute, patternOf, routeOf, type Route } from "./routes.ts";
-import { runRoute } from "./run-route.ts";
+import { runRoute, type Asked } from "./run-route.ts";
 import { createScheduler, type Scheduler } from "./scheduler.ts";
 import { serveBook, type ServedBook } from "./served-book.ts";
 
@@ -66,21 +67,25 @@ export function openBookRoutes(book: Book, options: Options, same?: BookRoutes):
 
   async function run(context: Asking, route: Route, outputs: Outputs, tenant?: string): Promise<Response> {
     const found = await known(context);
-    const { caller, credential } = found;
-    const whose = tenant === undefined ? found : { ...found, tenant: tenantOf(caller, tenant) };
+    const whose = tenant === undefined ? found : { ...found, tenant: tenantOf(found.caller, tenant) };
+    return runRoute(asked(context, whose, route, outputs));
+  }
+
+  /** What a request of this caller for a verb is run with, once the policy says that the verb is theirs. */
+  function asked({ req, env }: Asking, whose: Known, route: Route, outputs: Outputs): Asked {
+    const { caller, credential, tenant } = whose;
     const { verb } = route;
     if (!mayCall(verb, caller)) throw refuseCall(verb, caller);
     if (options.readOnly === true && verb.role !== "read") {
       throw new DaybookError("forbidden", "this server is read-only: change the book by another way");
     }
-    const { req, env } = context;
-    return runRoute({
+    return {
       route,
       request: req.raw,
       param: (name) => req.param(name) ?? "",
       caller,
       book: verb.of === "book" ? served.whole : handleFor(whose),
-      tenant: whose.tenant,
+      tenant,
       access,
       requestId: env.requestId,
       from: env.address,
@@ -89,7 +94,7 @@ export function openBookRoutes(book: Book, options: Options, same?: BookRoutes):
       streams,
       stillKnown: async () => (await identify(access, credential)) !== null,
       failed: (error) => tellFailure(options.log, error, env.requestId),
-    });
+    };
   }
 
   return {
@@ -106,6 +111,13 @@ export function openBookRoutes(book: Book, options: Options, same?: BookRoutes):
       };
       addLogin(router, add, { access, known, failures, prefix: options.prefix, base, secure: options.secure });
       addMonitoring(router, { book, streams, known, handleFor, prefix: options.prefix, scheduler });
+      addMcp(router, {
+        allow: options.readOnly === true ? "read" : (options.mcp ?? "read"),
+        prefix: options.prefix,
+        known,
+        ask: (context, whose, route) => asked(context, whose, route, outputs),
+        failed: (error, { env }) => tellFailure(options.log, error, env.requestId),
+      });
       add("GET", "/stream", async (context) => {
         const found = await known(context);
         if (!mayCall({ role: "read" }, found.caller)) throw refuseCall({ role: "read", words: "stream" }, found.caller);

@@ -5,6 +5,7 @@ import { exampleInput } from "../../verbs/example.ts";
 import type { Schema } from "../../verbs/field.ts";
 import { fieldsOf, inputSchema, kebab, nameOf, type Role, type Verb } from "../../verbs/verb.ts";
 import type { Outputs } from "../../verbs/wire.ts";
+import { mayCall, roleFor } from "../policy.ts";
 
 /** What tools may do at most, whoever calls them. */
 export const allowances = ["read", "operate", "admin"] as const;
@@ -48,14 +49,14 @@ export function whyNot({ verb, tool }: VerbTool, caller: McpCaller, allow: Allow
   const least = role === "worker" ? "operate" : role;
   if (ranks[least] > ranks[allow]) {
     const now = allow === "read" ? "only reads" : `is allowed to ${allow}`;
-    return refuse(`needs "${least}", and this server ${now}: whoever runs it can allow more (--allow ${least})`);
+    return refuse(
+      `needs "${least}", and this server ${now}: whoever runs it can allow more (--allow, or --mcp of serve)`,
+    );
   }
-  const fits = caller.role === "worker" || role === "worker" ? role === caller.role : ranks[role] <= ranks[caller.role];
-  if (!fits) return refuse(`is for the role ${role}, and your token has the role ${caller.role}: use another token`);
-  if (of === "book" && caller.tenant !== null) {
-    return refuse(`is about the whole book, and you see the tenant ${JSON.stringify(caller.tenant)} of it alone`);
-  }
-  return undefined;
+  if (mayCall(verb, caller)) return undefined;
+  return of === "book" && caller.tenant !== null
+    ? refuse(`is about the whole book, and you see the tenant ${JSON.stringify(caller.tenant)} of it alone`)
+    : refuse(`is for the role ${roleFor(verb)}, and your token has the role ${caller.role}: use another token`);
 }
 
 /** What it is for, in the words of its help; what help says of options and exit codes is said of fields and answers. */
