@@ -167,9 +167,12 @@ export function openFactFeed(store: Store, tenant: string): FactFeed {
         const rows = (await rowsOf(source, from)).filter(({ seq }) => seq <= until);
         behind += rows.length;
         if (behind > behindMax) return false;
-        // Of another tenant's rows between these two nothing is told, and nothing needs to be.
-        position[index] = rows.at(-1)?.seq ?? until;
-        for (const row of rows) reader.hear({ topic: source.topic, position: positionOf(position), data: source.tell(row) });
+        for (const row of rows) {
+          position[index] = row.seq;
+          reader.hear({ topic: source.topic, position: positionOf(position), data: source.tell(row) });
+        }
+        // What is left of these numbers is of other tenants.
+        if (rows.length === 0) position[index] = until;
       }
     }
     return factSources.every((_, index) => (position[index] ?? 0) >= (floor[index] ?? 0)) || catchUp(position, reader);

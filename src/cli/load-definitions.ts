@@ -148,10 +148,14 @@ export function pickDefinition(definitions: readonly Used[], { kind, name, from 
   throw invalid(`${from} does not define the ${kind} ${quote(name)}: ${hint}`, { details: { name, names } });
 }
 
+/** The config that is named, or is here. */
+export function findConfig(given: string | undefined): string | undefined {
+  return given ?? configNames.find((name) => statSync(resolve(name), { throwIfNoEntry: false })?.isFile());
+}
+
 /** Undefined when none is named and none is here. */
-/** What the config of the project says; undefined when there is none. */
 export async function loadConfig(given: string | undefined): Promise<Configured | undefined> {
-  const path = given ?? configNames.find((name) => statSync(resolve(name), { throwIfNoEntry: false })?.isFile());
+  const path = findConfig(given);
   if (path === undefined) return undefined;
   const file = checkFile(path, "name the config of your project");
   const module = await importFile(file);

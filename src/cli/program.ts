@@ -14,11 +14,17 @@ const handMade = {
   serve: async () => (await import("./serve.ts")).serve,
   migrate: async () => (await import("./migrate.ts")).migrate,
   mcp: async () => (await import("./mcp.ts")).mcp,
+  config: async () => (await import("./config.ts")).config,
+  completion: async () => (await import("./completion.ts")).completion,
 };
 
 type HandMade = keyof typeof handMade;
 
-const commands: readonly (NounName | HandMade)[] = ["run", "serve", "migrate", "mcp", ...nounNames];
+const commands: readonly (NounName | HandMade)[] = [
+  ...(["run", "serve", "mcp", "migrate"] as const),
+  ...nounNames,
+  ...(["config", "completion"] as const),
+];
 
 const about = "Looks after a book: the SQLite file, or the schema on PostgreSQL, that a program keeps its work in.";
 
@@ -26,6 +32,8 @@ const afterwards = `
 Name the book once and for all:
   $ export DAYBOOK_BOOK=shop.db
   $ daybook migrate && daybook info
+Or a server that has one:
+  $ export DAYBOOK_SERVER=https://daybook.example DAYBOOK_TOKEN=@token
 
 Exit codes: 0 done, 2 wrong usage, others by the kind of error (docs/errors.md).`;
 
@@ -42,7 +50,8 @@ export async function runProgram(args: readonly string[], { json }: { json: bool
 
 /** The first word that names a command: not "help", an option of the program or the value of one. */
 function commandOf(args: readonly string[]): string | undefined {
-  const isValue = (index: number): boolean => ["--book", "--tenant", "--schema"].includes(args[index - 1] ?? "");
+  const isValue = (index: number): boolean =>
+    ["--book", "--server", "--token", "--tenant", "--schema"].includes(args[index - 1] ?? "");
   return args.find((each, index) => !each.startsWith("-") && each !== "help" && !isValue(index));
 }
 
@@ -63,6 +72,8 @@ export async function createProgram({ json, isNamed }: Making): Promise<Command>
     .helpOption("-h, --help", "print this help")
     .helpCommand(false)
     .addOption(new Option("--book <url>", 'the book: a file, or "postgres://…"').env("DAYBOOK_BOOK"))
+    .addOption(new Option("--server <url>", "in place of a book: a server that has one").env("DAYBOOK_SERVER"))
+    .addOption(new Option("--token <text>", 'the token for the server, or "@file"').env("DAYBOOK_TOKEN"))
     .addOption(new Option("--tenant <id>", "the tenant to see the book as").env("DAYBOOK_TENANT").default("default"))
     .option("--schema <name>", 'PostgreSQL: the schema that holds the book (default: "daybook")')
     .option("--json", "print one JSON document, with times in ISO 8601 UTC")

@@ -83,10 +83,13 @@ export type Said<F extends Fields, Answer> = {
   check?(input: Given<F>): void;
   run(book: Book, input: Given<F>, call: Call): Answer;
   show(answer: Item<Answer>, input: Given<F>): Shown;
-  /** What a person is told besides, for which the book is read again. */
-  aside?(book: Book, answer: Item<Answer>): Promise<Shown>;
+  /** What a person is told besides, for which another verb of its noun is asked. */
+  aside?(ask: Ask, answer: Item<Answer>): Promise<Shown>;
   verdict?(answer: Item<Answer>): Verdict | undefined;
 };
+
+/** Asks another verb where the first was asked: on the book, or on a server. */
+export type Ask = <F extends Fields, Answer>(verb: Verb<F, Answer>, input: Given<F>) => Promise<Awaited<Answer>>;
 
 /** What is shown: the answer, or one item of a stream. */
 type Item<Answer> = Answer extends AsyncIterable<infer Each> ? Each : Awaited<Answer>;

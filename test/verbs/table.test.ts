@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Command } from "commander";
 import { addVerb } from "../../src/cli/commands.ts";
-import { accessOf, readInput } from "../../src/cli/run-verb.ts";
+import { readInput } from "../../src/cli/read-input.ts";
+import { accessOf } from "../../src/cli/run-verb.ts";
 import { exampleInput } from "../../src/verbs/example.ts";
 import { render } from "../../src/verbs/render.ts";
 import { everyVerb, nounOf, type NounName, type Table } from "../../src/verbs/table.ts";
@@ -23,7 +24,21 @@ import { wordsOf } from "./words-of.ts";
 const verbs = await everyVerb();
 
 /** The options of the program itself, which no field may take. */
-const globals = ["book", "tenant", "schema", "json", "utc", "help", "version", "from", "config", "files"];
+const globals = [
+  "book",
+  "server",
+  "token",
+  "tenant",
+  "schema",
+  "json",
+  "utc",
+  "help",
+  "version",
+  "from",
+  "config",
+  "files",
+  "noWait",
+];
 
 for (const [key, verb] of verbs) {
   test(`${key} says everything about itself, and each of its fields has one place`, () => {

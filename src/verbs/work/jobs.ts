@@ -12,6 +12,17 @@ import { jobPage, jobTable } from "./job-view.ts";
 const statuses = ["waiting", "queued", "running", "completed", "failed", "cancelled", "skipped"] as const;
 const kinds = ["job", "schedule", "direct", "delivery", "catch_up", "call", "all"] as const;
 
+const explain = read({
+  words: "jobs explain <id>",
+  http: "GET /jobs/{id}/explanation",
+  about: "say why a job has not run, or what became of it",
+  more: `After the status stands the obstacle: time, key, host, paused, limit, rate, alone or place. Then come
+sentences, the most important first; for a job that runs or has ended they say where and how.`,
+  input: { id: id("job") },
+  run: (book, { id: wanted }) => book.jobs.explain(wanted),
+  show: ({ status, reason, because }) => [reason === status ? status : `${status}: ${reason}`, ...because],
+});
+
 export const jobs = {
   list: paged({
     words: "jobs list",
@@ -62,16 +73,7 @@ when --name names it.`,
     show: ({ chain, logs, ...job }) => jobPage(job, chain, logs),
   }),
 
-  explain: read({
-    words: "jobs explain <id>",
-    http: "GET /jobs/{id}/explanation",
-    about: "say why a job has not run, or what became of it",
-    more: `After the status stands the obstacle: time, key, host, paused, limit, rate, alone or place. Then come
-sentences, the most important first; for a job that runs or has ended they say where and how.`,
-    input: { id: id("job") },
-    run: (book, { id: wanted }) => book.jobs.explain(wanted),
-    show: ({ status, reason, because }) => [reason === status ? status : `${status}: ${reason}`, ...because],
-  }),
+  explain,
 
   place: read({
     words: "jobs place <id>",
@@ -120,7 +122,7 @@ for good or was cancelled is a conflict (5), and one that has not ended in time 
         id: wanted,
         lastId: (await book.jobs.chain(wanted)).at(-1)?.id ?? wanted,
         status: "completed" as const,
-        result: result ?? null,
+        result: (result ?? null) as unknown,
       };
     },
     show({ id: job, lastId, status, result }) {
@@ -185,9 +187,9 @@ params are laid over its defaults, and its settings hold where no option is give
       return warning === undefined ? done : [done, warning];
     },
     // A misspelt name waits for ever, so that nobody runs it is said at once.
-    async aside(book, { id: job, warning }) {
+    async aside(ask, { id: job, warning }) {
       if (warning !== undefined) return [];
-      const { reason, because } = await book.jobs.explain(job);
+      const { reason, because } = await ask(explain, { id: job });
       return reason === "host" ? because.slice(0, 1) : [];
     },
   }),
