@@ -82,6 +82,15 @@ A connection that breaks is resumed by Last-Event-ID without a gap; where too mu
     ],
     answers: { 200: { description: "The facts, for as long as you listen.", content: { "text/event-stream": text } } },
   },
+  "POST /mcp": {
+    summary: "call the verbs as tools of an assistant, by the Model Context Protocol over streamable HTTP",
+    description: "Each request is answered by itself: there is no stream to listen to and no session to end.",
+    body: { description: "A message of JSON-RPC 2.0, or several.", anyOf: [{ type: "object" }, { type: "array" }] },
+    answers: {
+      200: { description: "The answers.", content: { "application/json": {} } },
+      202: { description: "There was nothing to answer." },
+    },
+  },
   "POST /api/v1/login": {
     summary: "give a token and get a cookie for it",
     open: true,
