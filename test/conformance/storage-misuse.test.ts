@@ -253,7 +253,11 @@ for (const backend of backends) {
       const neighbours = [...numbered(5).map((id) => book.write((tx) => add(tx, id)))];
 
       await passSlowly(clock, slow);
-      await assert.rejects(slow, { code: "invalid", message: /waited 10\d\d ms for something that is not the book/ });
+      // Not below a second; what the machine itself kept it waiting comes on top.
+      await assert.rejects(slow, {
+        code: "invalid",
+        message: /waited [1-9]\d{3} ms for something that is not the book/,
+      });
       await Promise.all(neighbours);
       await clock.advance(5000);
       await leftBehind;
