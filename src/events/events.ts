@@ -163,9 +163,9 @@ async function replaySlice(tx: Tx, ids: readonly string[], listener: string | un
   const turn = pace();
   for (let from = 0; from < ids.length; from += readAtOnce) {
     const some = anyOf("text", ids.slice(from, from + readAtOnce));
-    const rows = await tx.all<EventRow>(
-      sql`select * from daybook_event where tenant_id = ${tx.tenant} and id ${some} order by seq`,
-    );
+    // Sorted here: SQLite would read all events of the tenant to have them in their order.
+    const rows = await tx.all<EventRow>(sql`select * from daybook_event where tenant_id = ${tx.tenant} and id ${some}`);
+    rows.sort((a, b) => a.seq - b.seq);
     for (const { topic, payload, priority, key, headers, id } of rows) {
       const again = { topic, payload, priority, key, headers, cause: currentCause(), replayOf: id };
       made.push(await insertEvent(tx, newEvent(tx, tx.tenant, again, undefined), { only }));

@@ -132,7 +132,7 @@ export async function openWorst(
   let last = 0;
   const filled = {
     ...(await fillWork(book, many, large)),
-    ...(await fillMemory(book, many, large, join(folder, "records.jsonl"))),
+    ...(await fillMemory(book, many, large, folder)),
     ...(await fillSources(book, many, large)),
   };
   await foldRuns(roomsOf(book).store);
@@ -224,10 +224,12 @@ type Memory = {
   /** A commit of as many changes as there may be, and a file of as many records. */
   readonly commit: number;
   readonly file: string;
+  /** A file of large documents. */
+  readonly largeFile: string;
 };
 
 /** Notes, of which one is connected with all others and one has many versions. */
-async function fillMemory(book: Book, many: number, documents: Large, file: string): Promise<Memory> {
+async function fillMemory(book: Book, many: number, documents: Large, folder: string): Promise<Memory> {
   const noted = numbers(many).map((n) => ({ id: `note-${n}`, n, text: `words of note ${n}` }));
   await book.write(async (tx) => {
     for (const note of noted) await tx.records.put(Note, note);
@@ -242,13 +244,16 @@ async function fillMemory(book: Book, many: number, documents: Large, file: stri
     });
   }
   for (const n of numbers(Math.ceil(many / 10))) await book.records.put(Note, { id: "changing", n });
-  const lines: string[] = [];
+  const [file, largeFile] = [join(folder, "records.jsonl"), join(folder, "large.jsonl")];
+  const [lines, largeLines]: [string[], string[]] = [[], []];
   for await (const line of book.records.export({ types: [Note] })) {
-    const isRecord = line.includes('"value":');
-    if (isRecord && line.length < 1000) lines.push(line.replaceAll('"note-', '"read-'));
+    if (!line.includes('"value":')) continue;
+    if (line.length < 1000) lines.push(line.replaceAll('"note-', '"read-'));
+    else largeLines.push(...numbers(10).map((n) => line.replace(/"(?:key|id)":"/g, `$&${n}-`)));
   }
   writeFileSync(file, lines.join("\n"));
-  return { commit, file };
+  writeFileSync(largeFile, largeLines.join("\n"));
+  return { commit, file, largeFile };
 }
 
 type Sources = {

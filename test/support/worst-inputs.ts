@@ -165,6 +165,10 @@ export const worst: Readonly<Record<string, Row>> = {
   },
   "schedules.backfill": {
     "many slots": async ({ book, next, many }) => ({ ...(await emptySchedule(book, next())), ...slots(many) }),
+    "many slots of an expression": async ({ book, next, many }) => {
+      const { name } = await emptySchedule(book, next(), { cron: longCron, zone: "Europe/Oslo" });
+      return { name, ...slots(many, 60) };
+    },
   },
   "schedules.rename": { "many decisions": scheduleWith((name, { next }) => ({ name, to: next() })) },
   "schedules.create": {
@@ -201,6 +205,7 @@ export const worst: Readonly<Record<string, Row>> = {
   "events.replay": {
     "many events": always({ topic: "heard.aloud" }),
     "a dry run": always({ topic: ">", dryRun: true }),
+    "large events": always({ topic: "large.*" }),
   },
   "listeners.list": { "many events": every },
   "listeners.show": { "many events": always({ name: "hear" }) },
@@ -362,6 +367,7 @@ export const worst: Readonly<Record<string, Row>> = {
   "records.import": {
     "a dry run": ({ file }) => ({ file, dryRun: true }),
     "many records": ({ file }) => ({ file, onConflict: "upsert" }),
+    "large documents": ({ largeFile }) => ({ file: largeFile, onConflict: "upsert" }),
   },
   "commits.list": { "a full page": always(page) },
   "commits.show": { "as many changes as may be": ({ commit }) => ({ id: commit }) },
@@ -391,6 +397,10 @@ export const worst: Readonly<Record<string, Row>> = {
       });
       return { ...everything, apply: true };
     },
+    "a large group": groupOfMany(async (id, { book }) => {
+      await book.groups.cancel(id);
+      return { ...everything, apply: true };
+    }),
     "many decisions of open jobs": scheduleWith(() => ({ decisions: "1ms", apply: true })),
     "many events": async ({ book, many }) => {
       await sayMany(book, many);
@@ -467,11 +477,15 @@ function scheduleWith(make: (name: string, world: World) => Input | Promise<Inpu
   };
 }
 
-async function emptySchedule(book: Book, called: string): Promise<{ readonly name: string }> {
+async function emptySchedule(
+  book: Book,
+  called: string,
+  timing: { readonly every: string } | { readonly cron: string; readonly zone: string } = { every: "1s" },
+): Promise<{ readonly name: string }> {
   const start = "2026-01-01T00:00:00Z";
   await book.queues.pause("slots");
   await book.schedules.create(called, {
-    every: "1s",
+    ...timing,
     start,
     job: "work",
     params: {},
@@ -481,9 +495,9 @@ async function emptySchedule(book: Book, called: string): Promise<{ readonly nam
   return { name: called };
 }
 
-function slots(count: number): { readonly from: string; readonly to: string } {
+function slots(count: number, seconds = 1): { readonly from: string; readonly to: string } {
   const from = Date.UTC(2026, 0, 1);
-  return { from: new Date(from).toISOString(), to: new Date(from + (count - 1) * 1000).toISOString() };
+  return { from: new Date(from).toISOString(), to: new Date(from + (count - 1) * seconds * 1000).toISOString() };
 }
 
 function callWith(make: (id: string, world: World) => Input | Promise<Input>): Make {
