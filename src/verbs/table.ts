@@ -123,6 +123,10 @@ the past as well.`,
     about: "list, show and cancel what takes long and was begun through a server",
     load: async () => (await import("./access/operations.ts")).operations,
   },
+  backups: {
+    about: "make and list backups in the book's own folder",
+    load: async () => (await import("./book/backups.ts")).backups,
+  },
   views: {
     about: "make or drop the read-only views under the names of other designs",
     more: `A book has none of them unless somebody asked: their names are common ones, such as jobs and events.
