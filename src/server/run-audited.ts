@@ -43,11 +43,16 @@ async function run({ verb, book }: Calling, input: Input, call: Call): Promise<u
   return verb.run(book, input, call);
 }
 
+/** What is about all tenants is none's: the tenant whose handle it was asked through does not see it. */
+export function tenantOf({ verb, book }: Pick<Calling, "verb" | "book">): string | null {
+  return verb.of === "book" ? null : book.tenantId;
+}
+
 export function note({ key, verb, access, caller, book, from, requestId }: Calling, input: Input): Promise<string> {
   const [subject] = (readRoute(verb)?.inPath ?? []).map((name) => input[name]);
   return access.note({
     caller,
-    tenant: book.tenantId,
+    tenant: tenantOf({ verb, book }),
     verb: key,
     subject: typeof subject === "string" ? subject : null,
     input,

@@ -13,7 +13,7 @@ import type { OpenStreams } from "./open-streams.ts";
 import { problemOf } from "./problem.ts";
 import { readInput, readText, type Input } from "./read-input.ts";
 import type { VerbRoute } from "./routes.ts";
-import { note, runAudited, type Calling } from "./run-audited.ts";
+import { note, runAudited, tenantOf, type Calling } from "./run-audited.ts";
 
 export type Asked = Calling & {
   readonly route: VerbRoute;
@@ -103,7 +103,7 @@ async function changed(asked: Asked, input: Input): Promise<Reply> {
   const { verb, key: name } = route;
   const isApplied = verb.destroys === undefined || input["apply"] === true;
   if (verb.background === true && isApplied) {
-    const of = { verb: name, tenant: book.tenantId, caller, input };
+    const of = { verb: name, tenant: tenantOf(asked), caller, input };
     const run: Parameters<Access["operations"]["start"]>[1] = async ({ signal, progress }) =>
       onWire(asked, await verb.run(book, input, { ...callOf(asked), signal, progress }));
     const [, operation] = await Promise.all([note(asked, input), access.operations.start(of, run)]);

@@ -108,10 +108,6 @@ the past as well.`,
     plain: true,
     load: async () => (await import("./book/book.ts")).book,
   },
-  backups: {
-    about: "make and list backups in the book's own folder",
-    load: async () => (await import("./book/backups.ts")).backups,
-  },
   tokens: {
     about: "make, list and revoke tokens: who may use the book through a server",
     more: "The secret of a token is shown once, when it is made; the book keeps a hash of it (docs/access.md).",
@@ -126,6 +122,10 @@ the past as well.`,
   operations: {
     about: "list, show and cancel what takes long and was begun through a server",
     load: async () => (await import("./access/operations.ts")).operations,
+  },
+  backups: {
+    about: "make and list backups in the book's own folder",
+    load: async () => (await import("./book/backups.ts")).backups,
   },
   views: {
     about: "make or drop the read-only views under the names of other designs",

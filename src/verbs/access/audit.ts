@@ -14,13 +14,14 @@ export const audit = {
 its secrets, and cut; --json shows it. A change whose process ended before it was answered has no outcome.
 It is kept for 90 days, or as the "audit" of the book's retention says.`,
       input: {
-        token: maybe(text("only what the token of this id did", "id", limits.nameBytesMax)),
+        by: maybe(text("only what the token of this id did", "id", limits.nameBytesMax)),
         verb: maybe(text("only this verb, such as jobs.cancel", "verb", limits.nameBytesMax)),
         subject: maybe(text("only what was done to the thing of this id or name", "id", limits.nameBytesMax)),
         since: maybe(moment("only what was done from then on: an ISO time, or how long ago, such as 24h")),
       },
-      examples: ["audit list --since 24h", "audit list --token k3v9w2m8pq --verb jobs.cancel"],
-      find: (book, filter) => book.audit.list(filter),
+      examples: ["audit list --since 24h", "audit list --by k3v9w2m8pq --verb jobs.cancel"],
+      find: (book, { by: token, ...filter }) =>
+        book.audit.list({ ...filter, ...(token === undefined ? {} : { token }) }),
       columns: {
         at: (each) => when(each.at),
         by: ({ by }) => words(by.name, `(${by.role})`),
