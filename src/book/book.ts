@@ -23,6 +23,7 @@ import { runNow, type DirectVerbs, type RunNowOptions } from "../jobs/direct/run
 import { reservationVerbs, type Reservations } from "../jobs/direct/reservation.ts";
 import { groupReads, groupVerbs, type Groups } from "../jobs/group/groups.ts";
 import { jobReads, jobVerbs, lookUp, type Jobs, type LookUp, type Within } from "../jobs/jobs.ts";
+import { workerVerbs, type Workers } from "../jobs/lease/workers.ts";
 import { queueReads, queueVerbs, type Queues } from "../jobs/queues.ts";
 import { templateReads, templateVerbs, type Templates } from "../jobs/template/template.ts";
 import { startWorker, graceMsOf, refuseWithoutWorker } from "../jobs/worker/start-worker.ts";
@@ -64,6 +65,7 @@ export type Book = AsyncDisposable & {
   readonly jobs: Jobs & DirectVerbs;
   readonly groups: Groups;
   readonly reservations: Reservations;
+  readonly workers: Workers;
   readonly schedules: Schedules;
   readonly calls: Calls;
   readonly events: Events & LiveVerbs;
@@ -177,13 +179,14 @@ export type Book = AsyncDisposable & {
 };
 
 /** `whole`: the handle that open() returns, which also sees what belongs to no tenant or to all. */
-export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: false }): Book {
+export function createBook(rooms: Rooms, tenantId: string, { whole = false, byName = false } = {}): Book {
+  const strict = rooms.worker !== false && !byName;
   const seenBy = whole ? null : tenantId;
   const { store, attachment } = rooms;
   const of: Of = { store, tenant: tenantId };
   const within: Within = (unit, { shared } = { shared: false }) =>
     store.write(unit, { by: shared ? "shared" : "engine", tenant: tenantId });
-  const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false);
+  const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, { tenant: tenantId, strict });
   const refuse = (verb: string): void => refuseVerb(`book.${verb}`, store);
   const close = async (): Promise<void> => {
     refuseInsideUnit("book.close", store);
@@ -225,10 +228,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     },
     sessions: outsideUnits(of, "sessions", openSessions(store, attachment, seenBy)),
     jobs: outsideUnits(of, "jobs", {
-      ...jobVerbs(rooms.jobs, rooms.worker !== false, within, undefined, {
-        tenant: tenantId,
-        enqueue: rooms.enqueue,
-      }),
+      ...jobVerbs(rooms.jobs, { tenant: tenantId, strict }, within, undefined, rooms.enqueue),
       ...jobReads(rooms.jobs, tenantId, seenBy),
       runNow: async <Result>(definition: Job<unknown, Result> | string, params?: unknown, options?: RunNowOptions) =>
         rooms.worker === false
@@ -241,7 +241,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
                 join: joinWorkers,
                 leave: (worker) => void rooms.workers.delete(worker),
               },
-              await lookUp(rooms.jobs, definition, true, () => []),
+              await lookUp(rooms.jobs, definition, { tenant: tenantId, strict: true, read: () => [] }),
               params,
               options,
             ),
@@ -251,6 +251,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       ...groupReads(store, tenantId),
     }),
     reservations: outsideUnits(of, "reservations", reservationVerbs(rooms.jobs, within, tenantId)),
+    workers: outsideUnits(of, "workers", workerVerbs(rooms.jobs, tenantId)),
     schedules: outsideUnits(of, "schedules", {
       ...scheduleVerbs(rooms.jobs, within, undefined, { whole }),
       ...scheduleReads(rooms.jobs, tenantId),
@@ -302,7 +303,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
         const who = { tenant: tenantId, verb: "book.read", msMax: limits.readMs };
         return store.snapshot((reader) => work(readTx(reader, tenantId, rooms)), who);
       }),
-    tenant: (id) => createBook(rooms, checkTenant(id)),
+    tenant: (id) => createBook(rooms, checkTenant(id), { byName }),
     ...wrapVerbs(ofAllTenants, (name, verb) => async (...args) => {
       refuse(name);
       if (whole) return verb(...args);
@@ -333,7 +334,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     close,
     [Symbol.asyncDispose]: close,
   };
-  return keepRooms(withAccess(book, rooms, whole), rooms);
+  return keepRooms(withAccess(book, rooms, whole), rooms, { whole });
 }
 
 function checkWork(verb: string, work: unknown): void {

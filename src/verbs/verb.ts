@@ -1,6 +1,7 @@
 // A verb is one operation whose input is data: what it is called, who may do it, what it takes, what it does and how a person
 // reads its answer. Every way in is made from the table of verbs, and none of them is known here.
 import type { Book } from "../book/book.ts";
+import type { WorkerGrant } from "../jobs/lease/lease.ts";
 import { invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { isPlain } from "../core/json.ts";
@@ -18,6 +19,8 @@ export type Call = {
   readonly signal: AbortSignal;
   /** The tenant that the caller named; null when it speaks for the whole book. */
   readonly tenant: string | null;
+  /** Of a remote worker: what its token lets it run, null being everything. Left out where no token is asked for. */
+  readonly worker?: WorkerGrant;
 };
 
 /** What is not an error, and yet not what was hoped for: something was found that should not be, it is too early, or it ended
@@ -90,6 +93,11 @@ export function operate<const F extends Fields = Nothing, Answer = unknown>(said
 
 export function admin<const F extends Fields = Nothing, Answer = unknown>(said: Said<F, Answer>): Verb<F, Answer> {
   return made("admin", said);
+}
+
+/** Of a program elsewhere that runs jobs. It is always of a tenant. */
+export function worker<const F extends Fields = Nothing, Answer = unknown>(said: Said<F, Answer>): Verb<F, Answer> {
+  return made("worker", said);
 }
 
 export type Nothing = Record<never, never>;
