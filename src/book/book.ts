@@ -45,6 +45,7 @@ import { openSessions, type Sessions } from "../telemetry/session.ts";
 import { workUntilSignal } from "./work.ts";
 import { readTx, runUserUnit, type ReadTx, type UserTx } from "./user-tx.ts";
 import { aboutAllTenants, accessVerbs, withAccess } from "./book-access.ts";
+import { backupVerbs, type Backups } from "./backups.ts";
 import { bookRecords, type Records } from "./book-records.ts";
 import { closeRooms } from "../open/close-rooms.ts";
 import { copyMarks, held, markAsCopy, release, type Held, type Released, type ReleaseOptions } from "./copy.ts";
@@ -121,6 +122,8 @@ export type Book = AsyncDisposable & {
    *  holds everything that was open, until it is released. It is about all tenants, so `book.tenant(id)` and a handler's `book`
    *  refuse it; a job that makes backups calls it on the book that `open()` returned. */
   backup(path: string, options?: { overwrite?: boolean }): Promise<BackupReport>;
+  /** Backups in the book's own folder, for who names no path. They are about all tenants. */
+  readonly backups: Backups;
   /** What a copy of a book holds, of all tenants: jobs by tenant and kind, and schedules. Both lists are empty in other books. */
   held(filter?: HeldFilter): Promise<Held>;
   /** Lets go what a copy holds, or of that what is named, or drops it.
@@ -178,14 +181,20 @@ export type Book = AsyncDisposable & {
   close(): Promise<void>;
 };
 
-/** `whole`: the handle that open() returns, which also sees what belongs to no tenant or to all. */
-export function createBook(rooms: Rooms, tenantId: string, { whole = false, byName = false } = {}): Book {
-  const strict = rooms.worker !== false && !byName;
+type Seen = {
+  /** The handle that open() returns, which also sees what belongs to no tenant or to all. */
+  readonly whole?: boolean;
+  /** Names of jobs that this process does not know are enqueued all the same: others may host them. */
+  readonly namesOnTrust?: boolean;
+};
+
+export function createBook(rooms: Rooms, tenantId: string, { whole = false, namesOnTrust = false }: Seen = {}): Book {
   const seenBy = whole ? null : tenantId;
   const { store, attachment } = rooms;
   const of: Of = { store, tenant: tenantId };
   const within: Within = (unit, { shared } = { shared: false }) =>
     store.write(unit, { by: shared ? "shared" : "engine", tenant: tenantId });
+  const strict = rooms.worker !== false && !namesOnTrust;
   const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, { tenant: tenantId, strict });
   const refuse = (verb: string): void => refuseVerb(`book.${verb}`, store);
   const close = async (): Promise<void> => {
@@ -220,6 +229,11 @@ export function createBook(rooms: Rooms, tenantId: string, { whole = false, byNa
       reseal: (options) => reseal(store, rooms.calls.settings.keys, options),
       info: async () => ({ ...(await readInfo(store)), zone: await readBookZone((of) => store.read(of)) }),
     };
+  const backups = backupVerbs({
+    files: rooms.jobs.files,
+    now: () => store.clock.now(),
+    backup: ofAllTenants.backup,
+  });
   const book: Omit<Book, "access"> = {
     location: store.location,
     tenantId,
@@ -303,11 +317,16 @@ export function createBook(rooms: Rooms, tenantId: string, { whole = false, byNa
         const who = { tenant: tenantId, verb: "book.read", msMax: limits.readMs };
         return store.snapshot((reader) => work(readTx(reader, tenantId, rooms)), who);
       }),
-    tenant: (id) => createBook(rooms, checkTenant(id), { byName }),
+    tenant: (id) => createBook(rooms, checkTenant(id)),
     ...wrapVerbs(ofAllTenants, (name, verb) => async (...args) => {
       refuse(name);
       if (whole) return verb(...args);
       throw aboutAllTenants(name);
+    }),
+    backups: wrapVerbs(backups, (name, verb) => async (...args) => {
+      refuse(`backups.${name}`);
+      if (whole) return verb(...args);
+      throw aboutAllTenants(`backups.${name}`);
     }),
     async metrics() {
       refuse("metrics");
@@ -334,7 +353,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole = false, byNa
     close,
     [Symbol.asyncDispose]: close,
   };
-  return keepRooms(withAccess(book, rooms, whole), rooms, { whole });
+  return keepRooms(withAccess(book, rooms, whole), rooms);
 }
 
 function checkWork(verb: string, work: unknown): void {

@@ -69,6 +69,11 @@ export const limits = {
   readBytesMax: 67_108_864,
   // A page ends early here and the next one continues: 500 documents of 1 MiB would be half a gigabyte.
   pageBytesMax: 4_194_304,
+  // An assistant reads every byte of an answer, and what it can keep in mind is small; more is asked for in pages.
+  toolBytesMax: 65_536,
+  // What happens is given to it in one answer: the first of it, of the next seconds.
+  toolItemsMax: 100,
+  toolStreamMs: 5000,
   // SQLite cuts the WAL back to this size when it starts over. Above this size new reads wait for that, and reads that have kept it
   // from starting over for `walHeldMs` are ended.
   walBytesMax: 67_108_864,

@@ -56,15 +56,9 @@ export function roomsIn(store: Store): Rooms {
 
 // What belongs to a book and is none of its verbs: listing or copying the book does not show it.
 const inside = Symbol("rooms");
-const isWhole = Symbol("whole");
 
-export function keepRooms<Book extends object>(book: Book, rooms: Rooms, { whole }: { readonly whole: boolean }): Book {
-  return Object.defineProperties(book, { [inside]: { value: rooms }, [isWhole]: { value: whole } });
-}
-
-/** Whether it is the handle that open() returned, which also sees what belongs to no tenant or to all. */
-export function seesAll(book: object): boolean {
-  return (book as { readonly [isWhole]?: boolean })[isWhole] === true;
+export function keepRooms<Book extends object>(book: Book, rooms: Rooms): Book {
+  return Object.defineProperty(book, inside, { value: rooms });
 }
 
 export function roomsOf(book: object): Rooms {

@@ -2,6 +2,7 @@
 // reads its answer. Every way in is made from the table of verbs, and none of them is known here.
 import type { Book } from "../book/book.ts";
 import type { WorkerGrant } from "../jobs/lease/lease.ts";
+import { durationMs } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { isPlain } from "../core/json.ts";
@@ -19,9 +20,19 @@ export type Call = {
   readonly signal: AbortSignal;
   /** The tenant that the caller named; null when it speaks for the whole book. */
   readonly tenant: string | null;
+  /** Says how much is done, and of how much if that is known, to who looks at the operation. */
+  readonly progress?: (done: number, total: number | null) => void;
+  /** Where a caller from elsewhere waits no longer than this, and then asks again. */
+  readonly waitMsMax?: number;
   /** Of a remote worker: what its token lets it run, null being everything. Left out where no token is asked for. */
   readonly worker?: WorkerGrant;
 };
+
+/** How long a caller waits that asked for `timeout`, or for no limit. */
+export function patienceOf(timeout: string | undefined, { waitMsMax }: Call): { readonly timeout?: string | number } {
+  if (waitMsMax === undefined) return timeout === undefined ? {} : { timeout };
+  return { timeout: timeout === undefined ? waitMsMax : Math.min(durationMs(timeout, "timeout"), waitMsMax) };
+}
 
 /** What is not an error, and yet not what was hoped for: something was found that should not be, it is too early, or it ended
  *  otherwise. */
@@ -75,10 +86,13 @@ export type Said<F extends Fields, Answer> = {
   check?(input: Given<F>): void;
   run(book: Book, input: Given<F>, call: Call): Answer;
   show(answer: Item<Answer>, input: Given<F>): Shown;
-  /** What a person is told besides, for which the book is read again. */
-  aside?(book: Book, answer: Item<Answer>): Promise<Shown>;
+  /** What a person is told besides, for which another verb of its noun is asked. */
+  aside?(ask: Ask, answer: Item<Answer>): Promise<Shown>;
   verdict?(answer: Item<Answer>): Verdict | undefined;
 };
+
+/** Asks another verb where the first was asked: on the book, or on a server. */
+export type Ask = <F extends Fields, Answer>(verb: Verb<F, Answer>, input: Given<F>) => Promise<Awaited<Answer>>;
 
 /** What is shown: the answer, or one item of a stream. */
 type Item<Answer> = Answer extends AsyncIterable<infer Each> ? Each : Awaited<Answer>;

@@ -5,12 +5,23 @@ import { paged } from "../list.ts";
 import { choice, duration, flag, id, list, maybe, moment, text, word, wordOrDuration } from "../field.ts";
 import { checkDue, due, making, tags } from "../shared-fields.ts";
 import { ago, asJson, sentence } from "../shown.ts";
-import { exampleId, operate, read } from "../verb.ts";
+import { exampleId, operate, patienceOf, read } from "../verb.ts";
 import { steer } from "./job-steer.ts";
 import { jobPage, jobTable } from "./job-view.ts";
 
 const statuses = ["waiting", "queued", "running", "completed", "failed", "cancelled", "skipped"] as const;
 const kinds = ["job", "schedule", "direct", "delivery", "catch_up", "call", "all"] as const;
+
+const explain = read({
+  words: "jobs explain <id>",
+  http: "GET /jobs/{id}/explanation",
+  about: "say why a job has not run, or what became of it",
+  more: `After the status stands the obstacle: time, key, host, paused, limit, rate, alone or place. Then come
+sentences, the most important first; for a job that runs or has ended they say where and how.`,
+  input: { id: id("job") },
+  run: (book, { id: wanted }) => book.jobs.explain(wanted),
+  show: ({ status, reason, because }) => [reason === status ? status : `${status}: ${reason}`, ...because],
+});
 
 export const jobs = {
   list: paged({
@@ -62,16 +73,7 @@ when --name names it.`,
     show: ({ chain, logs, ...job }) => jobPage(job, chain, logs),
   }),
 
-  explain: read({
-    words: "jobs explain <id>",
-    http: "GET /jobs/{id}/explanation",
-    about: "say why a job has not run, or what became of it",
-    more: `After the status stands the obstacle: time, key, host, paused, limit, rate, alone or place. Then come
-sentences, the most important first; for a job that runs or has ended they say where and how.`,
-    input: { id: id("job") },
-    run: (book, { id: wanted }) => book.jobs.explain(wanted),
-    show: ({ status, reason, because }) => [reason === status ? status : `${status}: ${reason}`, ...because],
-  }),
+  explain,
 
   place: read({
     words: "jobs place <id>",
@@ -110,20 +112,17 @@ for good or was cancelled is a conflict (5), and one that has not ended in time 
     check({ wait, timeout }) {
       if (wait !== true && timeout !== undefined) throw invalid("timeout is for wait: give both");
     },
-    async run(book, { id: wanted, wait, timeout }) {
+    async run(book, { id: wanted, wait, timeout }, call) {
       const last = (await book.jobs.chain(wanted)).at(-1);
       if (wait !== true && last?.finishedAt === null) {
         return { id: wanted, lastId: last.id, status: last.status, result: null };
       }
-      const result = await book.jobs.result(
-        wanted,
-        wait === true ? (timeout === undefined ? {} : { timeout }) : { timeout: 0 },
-      );
+      const result = await book.jobs.result(wanted, wait === true ? patienceOf(timeout, call) : { timeout: 0 });
       return {
         id: wanted,
         lastId: (await book.jobs.chain(wanted)).at(-1)?.id ?? wanted,
         status: "completed" as const,
-        result: result ?? null,
+        result: (result ?? null) as unknown,
       };
     },
     show({ id: job, lastId, status, result }) {
@@ -188,9 +187,9 @@ params are laid over its defaults, and its settings hold where no option is give
       return warning === undefined ? done : [done, warning];
     },
     // A misspelt name waits for ever, so that nobody runs it is said at once.
-    async aside(book, { id: job, warning }) {
+    async aside(ask, { id: job, warning }) {
       if (warning !== undefined) return [];
-      const { reason, because } = await book.jobs.explain(job);
+      const { reason, because } = await ask(explain, { id: job });
       return reason === "host" ? because.slice(0, 1) : [];
     },
   }),
