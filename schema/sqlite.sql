@@ -3,7 +3,7 @@
 
 pragma application_id = 1148805739;
 
-pragma user_version = 9;
+pragma user_version = 10;
 
 CREATE TABLE daybook_app_instance (
   seq integer primary key,
@@ -406,6 +406,31 @@ CREATE TABLE daybook_lane (
   unique (tenant_id, queue),
   check ((rate_max is null) = (rate_ms is null))
 ) strict;
+
+CREATE TABLE daybook_lease (
+  seq integer primary key,
+  tenant_id text not null,
+  token_hash text not null,
+  run_id text not null,
+  job_seq integer not null,
+  session_seq integer not null references daybook_session (seq),
+  lasts_ms integer not null check (lasts_ms > 0),
+  renewed_at integer not null,
+  expires_at integer not null,
+  -- How many lines the worker has written into the log of its run.
+  lines integer not null default 0,
+  closed_at integer,
+  closed_as text check (closed_as in ('settled', 'failed', 'returned', 'lost', 'ended')),
+  unique (tenant_id, token_hash),
+  unique (tenant_id, run_id),
+  check ((closed_at is null) = (closed_as is null))
+) strict;
+
+CREATE INDEX leases_of_session on daybook_lease (session_seq) where closed_at is null;
+
+CREATE INDEX leases_to_expire on daybook_lease (expires_at) where closed_at is null;
+
+CREATE INDEX leases_to_remove on daybook_lease (closed_at) where closed_at is not null;
 
 CREATE TABLE daybook_line (
   seq integer primary key,
@@ -1009,7 +1034,7 @@ CREATE TABLE daybook_session (
   -- What it could not keep or do, so that nobody takes silence for peace.
   dropped_runs integer not null default 0,
   dropped_logs integer not null default 0,
-  dropped_events integer not null default 0,
+  dropped_events integer not null default 0, kind text not null default 'process' check (kind in ('process', 'remote')), tenant_id text, token_id text,
   check ((status = 'running') = (stopped_at is null)),
   check ((status = 'error') = (error_type is not null)),
   check (last_heartbeat_at >= started_at)

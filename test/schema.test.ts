@@ -47,6 +47,8 @@ const acrossTenants = [
   "call_hosts_to_probe", // and lets a call try a host that was left alone
   "operations_open", // a process that ends another finds what that had begun
   "replies_to_leave", // and lets go what is a day old
+  "leases_to_expire", // and ends the runs of those that ran out
+  "leases_to_remove", // and lets go what is a day old
   "run_commands_open", // a worker ends the programs that a dead one of its host has left behind
 ];
 

@@ -23,6 +23,7 @@ import { runNow, type DirectVerbs, type RunNowOptions } from "../jobs/direct/run
 import { reservationVerbs, type Reservations } from "../jobs/direct/reservation.ts";
 import { groupReads, groupVerbs, type Groups } from "../jobs/group/groups.ts";
 import { jobReads, jobVerbs, lookUp, type Jobs, type LookUp, type Within } from "../jobs/jobs.ts";
+import { workerVerbs, type Workers } from "../jobs/lease/workers.ts";
 import { queueReads, queueVerbs, type Queues } from "../jobs/queues.ts";
 import { templateReads, templateVerbs, type Templates } from "../jobs/template/template.ts";
 import { startWorker, graceMsOf, refuseWithoutWorker } from "../jobs/worker/start-worker.ts";
@@ -65,6 +66,7 @@ export type Book = AsyncDisposable & {
   readonly jobs: Jobs & DirectVerbs;
   readonly groups: Groups;
   readonly reservations: Reservations;
+  readonly workers: Workers;
   readonly schedules: Schedules;
   readonly calls: Calls;
   readonly events: Events & LiveVerbs;
@@ -193,7 +195,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole = false, name
   const within: Within = (unit, { shared } = { shared: false }) =>
     store.write(unit, { by: shared ? "shared" : "engine", tenant: tenantId });
   const strict = rooms.worker !== false && !namesOnTrust;
-  const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, strict);
+  const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, { tenant: tenantId, strict });
   const refuse = (verb: string): void => refuseVerb(`book.${verb}`, store);
   const close = async (): Promise<void> => {
     refuseInsideUnit("book.close", store);
@@ -240,10 +242,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole = false, name
     },
     sessions: outsideUnits(of, "sessions", openSessions(store, attachment, seenBy)),
     jobs: outsideUnits(of, "jobs", {
-      ...jobVerbs(rooms.jobs, strict, within, undefined, {
-        tenant: tenantId,
-        enqueue: rooms.enqueue,
-      }),
+      ...jobVerbs(rooms.jobs, { tenant: tenantId, strict }, within, undefined, rooms.enqueue),
       ...jobReads(rooms.jobs, tenantId, seenBy),
       runNow: async <Result>(definition: Job<unknown, Result> | string, params?: unknown, options?: RunNowOptions) =>
         rooms.worker === false
@@ -256,7 +255,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole = false, name
                 join: joinWorkers,
                 leave: (worker) => void rooms.workers.delete(worker),
               },
-              await lookUp(rooms.jobs, definition, true, () => []),
+              await lookUp(rooms.jobs, definition, { tenant: tenantId, strict: true, read: () => [] }),
               params,
               options,
             ),
@@ -266,6 +265,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole = false, name
       ...groupReads(store, tenantId),
     }),
     reservations: outsideUnits(of, "reservations", reservationVerbs(rooms.jobs, within, tenantId)),
+    workers: outsideUnits(of, "workers", workerVerbs(rooms.jobs, tenantId)),
     schedules: outsideUnits(of, "schedules", {
       ...scheduleVerbs(rooms.jobs, within, undefined, { whole }),
       ...scheduleReads(rooms.jobs, tenantId),

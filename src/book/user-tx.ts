@@ -62,13 +62,13 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms, { joined }: Origin): UserTx {
   const read: ReadRows = (statement) => tx.all(statement);
   const within: Within = (work) => work(tx);
   const hosts = rooms.worker !== false;
-  const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, hosts, read);
+  const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, { tenant: tx.tenant, strict: hosts, read });
   // A transaction of the user's own need not be serializable, so its writers of records take turns as the engine's do.
   let held: Promise<void> | undefined;
   const takeTurn = joined ? () => (held ??= holdHead(tx)) : undefined;
   const made: UserTx = {
     get jobs() {
-      return tracked(unit, "jobs", jobVerbs(rooms.jobs, hosts, within, read));
+      return tracked(unit, "jobs", jobVerbs(rooms.jobs, { tenant: tx.tenant, strict: hosts }, within, read));
     },
     get groups() {
       return tracked(unit, "groups", groupVerbs(rooms.jobs, known, within));

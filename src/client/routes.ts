@@ -97,6 +97,16 @@ export const routes = {
     pause: {"route":"POST /sinks/{name}/pause","places":["name"],"times":[],"durations":[],"lists":[],"answer":"json"},
     resume: {"route":"POST /sinks/{name}/resume","places":["name"],"times":[],"durations":[],"lists":[],"answer":"json"},
   },
+  workers: {
+    attach: {"route":"POST /workers/attach","places":[],"times":[],"durations":[],"lists":["names","queues"],"answer":"json"},
+    claim: {"route":"POST /workers/claim","places":[],"times":[],"durations":["wait","lease"],"lists":["names","queues"],"answer":"json"},
+    extend: {"route":"POST /workers/extend","places":[],"times":[],"durations":["lasts"],"lists":[],"answer":"json"},
+    progress: {"route":"POST /workers/progress","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
+    log: {"route":"POST /workers/log","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
+    settle: {"route":"POST /workers/settle","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
+    fail: {"route":"POST /workers/fail","places":[],"times":[],"durations":["retryIn"],"lists":[],"answer":"json"},
+    leave: {"route":"POST /workers/leave","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
+  },
   queues: {
     list: {"route":"GET /queues","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     line: {"route":"GET /queues/{queue}/line","places":["queue"],"times":[],"durations":[],"lists":[],"answer":"json"},

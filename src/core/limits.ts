@@ -112,6 +112,22 @@ export const limits = {
   // A reservation that its owner does not renew ends after this long; a queue must not stand still for ever.
   reservationMs: 600_000,
   reservationMsMax: 86_400_000,
+  // A remote worker says this often, at the least, that it still has a job: long enough for a request that was lost and sent again,
+  // short enough that nobody waits for a worker that has died. One that cannot say so meanwhile asks for longer.
+  leaseMs: 30_000,
+  leaseMsMin: 1000,
+  leaseMsMax: 3_600_000,
+  // A lease that is over is kept for so long, so that a worker that comes late is told what became of its job.
+  leaseKeptMs: 86_400_000,
+  // What one request of a remote worker takes, and what one worker may hold.
+  leasedJobsMax: 20,
+  leasesHeldMax: 300,
+  // Proxies end requests that are silent for longer.
+  pollMsMax: 30_000,
+  // A remote worker that holds nothing and is silent for so long is gone. It may be wrong about that at no cost: the worker attaches anew.
+  remoteSilentMs: 120_000,
+  // What a remote worker may run, by name: each costs a claim a seek.
+  remoteNamesMax: 100,
   // A transaction that removes an obstacle releases the first job of this many lanes; the sweep releases the others.
   releaseLanesMax: 100,
   // A group's jobs are made in one transaction and ended in one when it is cancelled.

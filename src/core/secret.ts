@@ -2,11 +2,11 @@
 // nobody can try them all.
 import { createHash, getRandomValues, timingSafeEqual } from "node:crypto";
 
-/** `token` is given to programs, `link` opens one login, `login` is what a browser keeps. */
-export type SecretKind = "token" | "link" | "login";
+/** `token` is given to programs, `link` opens one login, `login` is what a browser keeps, `lease` ends one run. */
+export type SecretKind = "token" | "link" | "login" | "lease";
 
-const prefixes: Readonly<Record<SecretKind, string>> = { token: "dbk_", link: "dbo_", login: "dbl_" };
-const pattern = /db[klo]_[A-Za-z0-9_-]{20,}/g;
+const prefixes: Readonly<Record<SecretKind, string>> = { token: "dbk_", link: "dbo_", login: "dbl_", lease: "dbw_" };
+const pattern = /db[klow]_[A-Za-z0-9_-]{20,}/g;
 
 // 32 letters that are told apart by people: five bits each.
 const letters = "abcdefghjkmnpqrstuvwxyz023456789";
@@ -19,7 +19,7 @@ export function newToken(): { readonly id: string; readonly secret: string } {
   return { id, secret: `${prefixes.token}${id}_${randomText()}` };
 }
 
-export function newSecret(kind: "link" | "login"): string {
+export function newSecret(kind: "link" | "login" | "lease"): string {
   return `${prefixes[kind]}${randomText()}`;
 }
 

@@ -30,6 +30,7 @@ export function deliveries(): JobKind {
     finished: letNextGo,
     order: { behind: "An older event of its key is not finished", instead: letter },
     sweep: createOrderSweep(),
+    ownsName: (name) => name.startsWith(deliveryName("")),
   };
   return kind;
 }

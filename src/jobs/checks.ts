@@ -66,6 +66,14 @@ const checks: readonly (Omit<Check, "advice"> & Partial<Check>)[] = [
     advice: "a worker's next sweep ends it; if it stays, no worker is running",
   },
   {
+    promise: "J9",
+    name: "a job that a remote worker runs has an open lease, which some day runs out",
+    find: () => sql`select job.id as finding from daybook_line line join daybook_job job on job.seq = line.seq
+      join daybook_session session on session.seq = line.session_seq
+      where line.status = 'running' and session.kind = 'remote' and not exists (select 1 from daybook_lease lease
+        where lease.tenant_id = job.tenant_id and lease.run_id = line.run_id and lease.closed_at is null)`,
+  },
+  {
     promise: "J13",
     name: "a permit is held by a job that runs",
     find: () => sql`select permit.limit_key as finding from daybook_permit permit

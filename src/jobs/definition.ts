@@ -7,7 +7,7 @@ import { durationMs } from "../core/duration.ts";
 import { toJson } from "../core/json.ts";
 import { joinSql, rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
-import { anyOf, greatest } from "../storage/word.ts";
+import { anyOf, greatest, indexedBy } from "../storage/word.ts";
 import { defineJob, type AnyJob } from "./define.ts";
 import type { Engine } from "./engine.ts";
 import { endedStatuses } from "./job.ts";
@@ -38,6 +38,16 @@ export function knownJob(
 export async function findDefinition(read: ReadRows, name: string): Promise<AnyJob | undefined> {
   const [row] = await read<DefinitionRow>(sql`select * from daybook_definition where name = ${name}`);
   return row === undefined ? undefined : toDefinition(row);
+}
+
+/** One that a remote worker of this tenant, which is attached now, runs. It says no settings, so the defaults are meant. */
+export async function findRemote(read: ReadRows, name: string, tenant: string): Promise<AnyJob | undefined> {
+  const [host] = await read(sql`select host.name from daybook_session session ${indexedBy("sessions_running")}
+    join daybook_session_host host on host.session_seq = session.seq
+    where session.status = 'running' and session.kind = 'remote' and session.tenant_id = ${tenant} and host.name = ${name}
+    limit 1`);
+  if (host === undefined) return undefined;
+  return { ...defineJob(name, { run: () => undefined }), byName: { warning: null, countable: true } };
 }
 
 // So many names are looked through for the one that was meant.

@@ -7,7 +7,7 @@ import type { Awaitable, Tx } from "../storage/store.ts";
 import { cancelAll, retryAll, type BulkOptions } from "./bulk.ts";
 import { cancelJob } from "./settle/cancel.ts";
 import { prepareJob, type AnyJob, type Given, type Job, type EnqueueOptions, type Prepared } from "./define.ts";
-import { findDefinition, knownJob, neverHosted, storedNames, type ReadRows } from "./definition.ts";
+import { findDefinition, findRemote, knownJob, neverHosted, storedNames, type ReadRows } from "./definition.ts";
 import type { Engine } from "./engine.ts";
 import { enqueue, enqueueAll, isFree, type Enqueued, type EnqueueTogether } from "./enqueue.ts";
 import { explainJob } from "./explain/explain.ts";
@@ -67,22 +67,22 @@ export type LookUp = (wanted: AnyJob | string) => Awaitable<AnyJob>;
 /** `read` is how definitions are looked up in the book: in a transaction, by it. */
 export function jobVerbs(
   engine: Pick<Engine, "store" | "definitions" | keyof Ports>,
-  strict: boolean,
+  { tenant, strict }: Pick<LookingUp, "tenant" | "strict">,
   within: Within,
   read?: ReadRows,
-  together?: { readonly tenant: string; readonly enqueue: EnqueueTogether },
+  enqueueTogether?: EnqueueTogether,
 ) {
   const { store } = engine;
   const make = async <Result>(tx: Tx, prepared: Prepared): Promise<AwaitableJob<Result>> =>
     awaitable(store, tx.tenant, await enqueue(tx, prepared));
-  const known: LookUp = (wanted) => lookUp(engine, wanted, strict, read);
+  const known: LookUp = (wanted) => lookUp(engine, wanted, { tenant, strict, read });
   const making: Making = {
     async enqueue(definition: AnyJob | string, params?: unknown, options: EnqueueOptions = {}) {
       const prepared = await prepareJob(await known(definition), params, options);
       // Two processes that enqueue several keys in one transaction each could wait for each other's.
       const shared = isFree(prepared);
-      if (shared && together !== undefined) {
-        return awaitable(store, together.tenant, await together.enqueue(together.tenant, prepared));
+      if (shared && enqueueTogether !== undefined) {
+        return awaitable(store, tenant, await enqueueTogether(tenant, prepared));
       }
       return within((tx) => make(tx, prepared), { shared });
     },
@@ -171,13 +171,15 @@ export function jobReads(engine: Engine, tenant: string, seenBy: string | null =
   };
 }
 
-/** The definition that is meant: this process's own, or else the book's, unless `read` finds nothing there. One by a name that
- *  neither knows only where nothing runs anyway. */
+/** How a definition is looked up: for whom, by which transaction, and whether a name that nobody knows is refused. */
+export type LookingUp = { readonly tenant: string; readonly strict: boolean; readonly read?: ReadRows | undefined };
+
+/** The definition that is meant: this process's own, or else the book's, unless `read` finds nothing there, or that of a remote
+ *  worker. One by a name that none of them knows only where nothing runs anyway. */
 export function lookUp(
   engine: Pick<Engine, "definitions" | "store">,
   wanted: AnyJob | string,
-  strict: boolean,
-  read: ReadRows = (statement) => engine.store.read(statement),
+  { tenant, strict, read = (statement) => engine.store.read(statement) }: LookingUp,
 ): Awaitable<AnyJob> {
   const given = typeof wanted === "string" ? undefined : wanted;
   if (typeof wanted !== "string" && wanted?.kind !== "job") {
@@ -189,15 +191,19 @@ export function lookUp(
     throw invalid(`two definitions are named "${name}": enqueue the one that is in "use"`);
   }
   if (here !== undefined) return here;
-  if (!strict) return given ?? lookInBook(name, undefined, read);
-  const stored = lookInBook(name, engine.definitions.keys(), read);
+  if (!strict && given !== undefined) return given;
+  const stored = lookInBook(name, { tenant, strict, read }, engine.definitions.keys());
   return given === undefined ? stored : stored.then(() => given);
 }
 
-async function lookInBook(name: string, known: Iterable<string> | undefined, read: ReadRows): Promise<AnyJob> {
-  const stored = await findDefinition(read, name);
+async function lookInBook(
+  name: string,
+  { tenant, strict, read }: Required<LookingUp> & { readonly read: ReadRows },
+  known: Iterable<string>,
+): Promise<AnyJob> {
+  const stored = (await findDefinition(read, name)) ?? (await findRemote(read, name, tenant));
   if (stored !== undefined) return stored;
-  if (known === undefined) return neverHosted(name);
+  if (!strict) return neverHosted(name);
   const meant = didYouMean(name, [...known, ...(await storedNames(read))]);
   const advice = 'List it in "use", or open the book with worker: false to enqueue for others';
   throw invalid(`this book does not know the job "${name}"${meant} ${advice}`);

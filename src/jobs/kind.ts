@@ -28,6 +28,8 @@ export type JobKind = {
   readonly order: { readonly behind: string; readonly instead: string | null };
   /** Looks for jobs that should have been released, and were not; says how many it found. */
   sweep(tx: Tx): Awaitable<number>;
+  /** Whether jobs of this name are its own: nobody else makes them, and a remote worker may not take them. */
+  ownsName(name: string): boolean;
 };
 
 export const plainKind: JobKind = {
@@ -40,6 +42,7 @@ export const plainKind: JobKind = {
   removed: null,
   order: { behind: "It comes after the one that was made before it", instead: null },
   sweep: () => 0,
+  ownsName: () => false,
 };
 
 /** A job of its own, or of a kind that this process does not know, is plain. */

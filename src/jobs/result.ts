@@ -277,6 +277,7 @@ export async function refuseToBlock(
       and (line.session_seq is null or line.session_seq = ${alone.sessionSeq})
       and not exists (select 1 from daybook_session_host host join daybook_session session on session.seq = host.session_seq
         where session.status = 'running' and session.seq <> ${alone.sessionSeq} and host.name = job.name
+          and (session.tenant_id is null or session.tenant_id = ${tenant})
           and (host.queue is null or host.queue = lane.queue)) limit 1`);
   if (blocked === undefined) return;
   const nobody = `nobody else runs job ${blocked.id} ("${blocked.name}" in queue "${blocked.queue}")`;

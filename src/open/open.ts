@@ -24,6 +24,7 @@ import { directJobs, directKind } from "../jobs/direct/reservation.ts";
 import { endOrphans } from "../jobs/command/command-record.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { enqueueTogether } from "../jobs/enqueue.ts";
+import { watchLeases } from "../jobs/lease/expire.ts";
 import { recoverSession } from "../jobs/settle/rescue.ts";
 import type { Worker, WorkerOptions } from "../jobs/worker/start-worker.ts";
 import type { Ports } from "../jobs/kind.ts";
@@ -199,6 +200,11 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
     await apps?.here.start(programs);
     // Sessions that are provably gone are ended at once; open() does not wait for it.
     attachment?.watch.look().catch(() => undefined);
+    // So are leases that ran out while nobody had the book open.
+    if (attachment !== undefined)
+      watchLeases(jobs)
+        .look()
+        .catch(() => undefined);
     return createBook(rooms, tenant, { whole: true });
   } catch (error) {
     log.close();

@@ -42,7 +42,8 @@ export async function runRoute(asked: Asked): Promise<Response> {
   const { method } = route;
   if (method === "GET") return answerRead(asked);
   const body = await readText(request);
-  const key = keyOf(request.headers);
+  // A lease is shown once and kept nowhere. Whoever has it may say the same twice, and is answered so.
+  const key = route.verb.role === "worker" ? undefined : keyOf(request.headers);
   const make = (): Promise<Reply> => change(asked, body);
   if (key === undefined) return responseOf(await make());
   const keyed = {
@@ -122,7 +123,8 @@ async function changed(asked: Asked, input: Input): Promise<Reply> {
 }
 
 /** A signal costs more than most reads, so it is made for the verbs that ask for it. */
-function callOf({ request, tenant }: Pick<Asked, "request" | "tenant">): Call {
+function callOf({ request, tenant, caller }: Pick<Asked, "request" | "tenant" | "caller">): Call {
+  const { queues, names, tokenId } = caller;
   let signal: AbortSignal | undefined;
   return {
     get signal() {
@@ -130,6 +132,7 @@ function callOf({ request, tenant }: Pick<Asked, "request" | "tenant">): Call {
     },
     tenant,
     waitMsMax,
+    worker: { queues, names, tokenId },
   };
 }
 

@@ -1,5 +1,6 @@
 // A session is one running process attached to the book. Its row is written once when it starts, stamped while it
-// lives, and ends exactly once:
+// lives, and ends exactly once. A remote worker's session is of the kind `remote`: its requests are its beats, and what it runs it holds
+// by leases (jobs/lease), so nobody watches its silence here.
 //
 //   running ──► success   it closed the book
 //           ──► error     an uncaught exception ended it
@@ -18,9 +19,13 @@ import { wholeName } from "./rollup/series.ts";
 
 export type SessionStatus = "running" | "success" | "error" | "unknown";
 
+/** A process that has the book open, or a worker that reaches it through one. */
+export type SessionKind = "process" | "remote";
+
 export type SessionRow = {
   seq: number;
   id: string;
+  kind: SessionKind;
   host: string;
   host_boot: string | null;
   host_namespace: string | null;
@@ -58,6 +63,35 @@ export async function startSession(tx: Tx, identity: ProcessIdentity, metadata: 
   tx.afterCommit(() => sessionStarted.state({ id, pid, host }));
   return { id, seq: row?.seq ?? 0 };
 }
+
+/** A remote worker: what it says of itself, whose jobs it runs, and the token that it showed; null where none is asked for. */
+export type RemoteIdentity = {
+  readonly tenant: string;
+  readonly tokenId: string | null;
+  readonly host: string;
+  /** 0: it did not say. */
+  readonly pid: number;
+  readonly metadata: string;
+};
+
+export async function startRemoteSession(tx: Tx, remote: RemoteIdentity): Promise<SessionKey> {
+  const id = tx.ids();
+  const { tenant, tokenId, host, pid, metadata } = remote;
+  const row = await tx.get<{ seq: number }>(sql`insert into daybook_session
+      (id, kind, tenant_id, token_id, host, pid, started_at, last_heartbeat_at, metadata)
+    values (${id}, 'remote', ${tenant}, ${tokenId}, ${host}, ${pid}, ${tx.now}, ${tx.now}, ${metadata})
+    returning seq`);
+  tx.afterCommit(() => sessionStarted.state({ id, pid, host }));
+  return { id, seq: row?.seq ?? 0 };
+}
+
+/** What migration 10 adds to the table: the jobs room needs it together with its own. */
+export const remoteColumns: readonly Sql[] = [
+  sql`alter table daybook_session add column kind text not null default 'process' check (kind in ('process', 'remote'))`,
+  // Whose jobs a remote worker runs, and the access token that it showed; null for a process, which works for all tenants.
+  sql`alter table daybook_session add column tenant_id text`,
+  sql`alter table daybook_session add column token_id text`,
+];
 
 /** For a copy of the book, which the processes of the original do not have open. */
 export const endCopiedSessions: readonly Sql[] = [
@@ -110,16 +144,18 @@ export function onlyOwn(seenBy: string | null): Sql {
     union all select line.session_seq from daybook_line line join daybook_job job on job.seq = line.seq
       where line.status = 'running' and job.tenant_id = ${seenBy}
     union all select app_instance.session_seq from daybook_app_instance app_instance
-      where app_instance.tenant_id = ${seenBy})`;
+      where app_instance.tenant_id = ${seenBy}
+    union all select seq from daybook_session where tenant_id = ${seenBy})`;
 }
 
 export type OnSilent = (tx: Tx, session: SessionRow) => Awaitable<void>;
 
-type Owner = Pick<SessionRow, "host" | "host_boot" | "host_namespace" | "pid" | "process_started">;
+type Owner = Pick<SessionRow, "kind" | "host" | "host_boot" | "host_namespace" | "pid" | "process_started">;
 
 /** Whether the session's process is provably gone from this host. */
 export function isGone(row: Owner, self: ProcessIdentity, { dialect }: Pick<Store, "dialect">): boolean {
   const { host, host_boot: hostBoot, host_namespace: hostNamespace, pid, process_started: processStarted } = row;
+  if (row.kind === "remote") return false;
   return isProvablyGone({ host, hostBoot, hostNamespace, pid, processStarted }, self, {
     sameMachine: dialect === "sqlite",
   });
@@ -136,6 +172,7 @@ export async function goneSessions(store: Pick<Store, "dialect" | "read">): Prom
  *  the process, so they are null. */
 export type Session = {
   readonly id: string;
+  readonly kind: SessionKind;
   readonly host: string | null;
   readonly pid: number | null;
   readonly status: SessionStatus;
@@ -158,7 +195,7 @@ export type Sessions = {
   look(): Promise<Session[]>;
 };
 
-const selectSessions = sql`select session.seq as ".seq", id, host, pid, status, started_at as "startedAt",
+const selectSessions = sql`select session.seq as ".seq", id, kind, host, nullif(pid, 0) as pid, status, started_at as "startedAt",
     last_heartbeat_at as "lastHeartbeatAt", stopped_at as "stoppedAt", error_type as "error.type",
     error_message as "error.message", error_trace as "error.trace", metadata as "metadata json",
     dropped_runs as "dropped.runs", dropped_logs as "dropped.logs", dropped_events as "dropped.events"

@@ -42,7 +42,8 @@ export function watchSessions(parts: WatchParts): Watch {
     const asked = store.clock.monotonic();
     const rows = await store.read<SessionRow>(runningSessions());
     const own = rows.find((row) => row.id === parts.self());
-    const others = rows.filter((row) => row !== own);
+    // A remote worker has leases, which run out by themselves.
+    const others = rows.filter((row) => row !== own && row.kind !== "remote");
     const now: Look = { asked, answered: store.clock.monotonic(), ownBeat: own?.beat };
     const dead = others.filter((row) => isGone(row, parts.identity, store) || isSilent(row, now));
     for (const id of seen.keys()) if (!others.some((row) => row.id === id)) seen.delete(id);

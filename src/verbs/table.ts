@@ -69,6 +69,12 @@ set back, skipped and removed like any other, and what could not go out is a dea
   $ daybook dead-letters redrive --listener sink:warehouse --dry-run`,
     load: async () => (await import("./sources/listeners.ts")).sinks,
   },
+  workers: {
+    about: "run jobs from a program in any language: attach, claim, renew, settle",
+    more: `A remote worker does not open the book. It attaches, claims jobs by name, and holds each by a lease, a
+secret that must be renewed until the work is settled (docs/remote-workers.md).`,
+    load: async () => (await import("./work/workers.ts")).workers,
+  },
   queues: {
     about: "list queues and their lines, pause, resume, limit and normalise them",
     more: "A queue belongs to a tenant and exists once it was used or limited.",

@@ -2,6 +2,7 @@
 // reads its answer. Every way in is made from the table of verbs, and none of them is known here.
 import type { Role } from "../access/token.ts";
 import type { Book } from "../book/book.ts";
+import type { WorkerGrant } from "../jobs/lease/lease.ts";
 import { durationMs } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
@@ -23,6 +24,8 @@ export type Call = {
   progress?(done: number, total: number | null): void;
   /** Where a caller from elsewhere waits no longer than this, and then asks again. */
   readonly waitMsMax?: number;
+  /** Of a remote worker: what its token lets it run, null being everything. Left out where no token is asked for. */
+  readonly worker?: WorkerGrant;
 };
 
 /** How long a caller waits that asked for `timeout`, or for no limit. */
@@ -109,6 +112,11 @@ export function admin<const F extends Fields = Nothing, Answer = unknown>(said: 
 /** A verb that only reads, and whose answer is for an admin. */
 export function forAdmins<F extends Fields, Answer>(of: Verb<F, Answer>): Verb<F, Answer> {
   return { ...of, role: "admin", needs: "read" };
+}
+
+/** Of a program elsewhere that runs jobs. It is always of a tenant. */
+export function worker<const F extends Fields = Nothing, Answer = unknown>(said: Said<F, Answer>): Verb<F, Answer> {
+  return made("worker", said);
 }
 
 export type Nothing = Record<never, never>;

@@ -77,7 +77,7 @@ for (const backend of backends) {
     assert.deepEqual(items[0]?.["stoppedAt"], null);
     assert.deepEqual(ids(first), [second.book.sessionId]);
     assert.deepEqual([ids(rest), rest["next"]], [[book.sessionId], null]);
-    assert.match(words.stdout, /^id\thost\tpid\tstatus\tstarted\tlast beat\tstopped\tdropped\terror\n/);
+    assert.match(words.stdout, /^id\tkind\thost\tpid\tstatus\tstarted\tlast beat\tstopped\tdropped\terror\n/);
     assert.match(words.stdout, new RegExp(`${String(second.book.sessionId)}\t.*\trunning\t`));
     assert.match(words.stderr, new RegExp(`daybook sessions list .*--limit 1 --after ${after}\n$`));
   });
@@ -95,7 +95,7 @@ for (const backend of backends) {
     const words = await runCli(["sessions", "--book", url]);
     const json = await runCli(["sessions", "--book", url, "--json"]);
 
-    assert.match(words.stdout, /dead\th\t7\terror\t.*\tTypeError: no such thing\n/);
+    assert.match(words.stdout, /dead\tprocess\th\t7\terror\t.*\tTypeError: no such thing\n/);
     assert.ok(!/[\u0007\u001B]/.test(words.stdout));
     const [first] = parsed(json.stdout)["items"] as { error: { message: string } | null }[];
     assert.equal(first?.error?.message, message);

@@ -47,10 +47,14 @@ for (const backend of backends) {
         dropped_runs: 0,
         dropped_logs: 0,
         dropped_events: 0,
+        kind: "process",
+        tenant_id: null,
+        token_id: null,
       });
       assert.deepEqual((await book.sessions.list()).items, [
         {
           id: book.sessionId,
+          kind: "process",
           host: hostname(),
           pid: process.pid,
           status: "running",

@@ -88,6 +88,9 @@ async function fill(book: Book, word: string, url: string): Promise<Record<strin
   const key = { tenant: book.tenantId, tokenId: word, key: word, route: word, bodyHash: word };
   const begun = await access.replies.begin(key);
   if (begun.state === "fresh") await access.replies.finish(begun.id, { status: 200, headers: {}, body: word });
+  const { session } = await book.workers.attach({ names: [`remote-${word}`], host: word });
+  await book.jobs.enqueue(`remote-${word}`, { text: word });
+  await book.workers.claim(session);
   return {
     operation: operation.id,
     done: done.id,
@@ -205,6 +208,7 @@ const notAsked = new Set(
   queues.resume queues.limit queues.normalise templates.create templates.edit templates.archive templates.restore runs.pin
   runs.unpin records.put records.putMany records.ensure records.patch records.delete records.link records.unlink
   records.restore records.import records.watch records.transact write read join tenant backup startWorker work close
+  workers.attach workers.claim workers.extend workers.progress workers.log workers.settle workers.fail workers.leave
   tokens.create tokens.revoke operations.cancel markAsCopy reseal location tenantId sessionId`.split(/\s+/),
 );
 

@@ -83,9 +83,9 @@ export async function openEngine(
     const within: Parameters<typeof jobVerbs>[2] = (unit, { shared } = { shared: false }) =>
       store.write(unit, { by: shared ? "shared" : "engine", tenant: id });
     return {
-      jobs: { ...jobVerbs(engine, true, within), ...jobReads(engine, id) },
+      jobs: { ...jobVerbs(engine, { tenant: id, strict: true }, within), ...jobReads(engine, id) },
       groups: {
-        ...groupVerbs(engine, (wanted) => lookUp(engine, wanted, true), within),
+        ...groupVerbs(engine, (wanted) => lookUp(engine, wanted, { tenant: id, strict: true }), within),
         ...groupReads(store, id),
       },
       queues: { ...queueVerbs(within), ...queueReads(store, id) },

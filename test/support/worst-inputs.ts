@@ -271,6 +271,35 @@ export const worst: Readonly<Record<string, Row>> = {
   "sinks.pause": { "any input": always({ name: "give", note }) },
   "sinks.resume": { "any input": always({ name: "give" }) },
 
+  "workers.attach": {
+    "as many names and queues as may be": always({
+      names: numbers(limits.remoteNamesMax).map((n) => longest(200, `${n}`)),
+      queues: numbers(limits.remoteNamesMax).map((n) => longest(200, `${n}`)),
+    }),
+    ...eachJson((value) => ({ names: ["nobody's"], metadata: { value } }), settingBytes),
+  },
+  "workers.claim": {
+    "large params": async ({ book, next }) => {
+      const session = await attached(book, next(), 5);
+      return { session, most: limits.leasedJobsMax };
+    },
+  },
+  "workers.extend": { "large params": leased((lease) => ({ lease })) },
+  "workers.progress": { "large params": leased((lease) => ({ lease, done: 0.5, note })) },
+  "workers.log": { "a long line": leased((lease) => ({ lease, message: note })) },
+  "workers.settle": { "large params": leased((lease) => ({ lease, result: { note } })) },
+  "workers.fail": { "large params": leased((lease) => ({ lease, error: { message: note, trace: note } })) },
+  "workers.leave": {
+    "many jobs": async ({ book, next, many }) => {
+      const session = await attached(book, next(), 0);
+      const names = [session];
+      const { session: holder } = await book.workers.attach({ names });
+      for (let n = 0; n < Math.min(many, limits.leasesHeldMax); n++) await book.jobs.enqueue(session, {});
+      while ((await book.workers.claim(holder, { most: limits.leasedJobsMax })).length > 0) continue;
+      return { session: holder };
+    },
+  },
+
   "queues.list": { "many queues": every },
   "queues.line": { "a full page of a long line": always({ queue: "long", ...page }) },
   "queues.pause": { "a long line": always({ queue: "long", note }) },
@@ -504,6 +533,21 @@ function callWith(make: (id: string, world: World) => Input | Promise<Input>): M
   return async (world) => {
     const { id } = await world.book.calls.submit({ url: "https://api.example.com/", json: largest(), in: "1d" });
     return make(id, world);
+  };
+}
+
+/** A remote worker, for which so many jobs with large params stand in line. */
+async function attached(book: Book, name: string, jobs: number): Promise<string> {
+  const { session } = await book.workers.attach({ names: [name] });
+  for (let n = 0; n < jobs; n++) await book.jobs.enqueue(name, largest());
+  return session;
+}
+
+/** With the lease of a job that it has claimed. */
+function leased(make: (lease: string) => Input): Make {
+  return async ({ book, next }) => {
+    const [job] = await book.workers.claim(await attached(book, next(), 1));
+    return make(job?.lease ?? "");
   };
 }
 

@@ -4,7 +4,7 @@ import { sql, type Sql } from "../../storage/sql.ts";
 import type { Awaitable, Tx } from "../../storage/store.ts";
 import { anyOf, assigned, forUpdate, greatest } from "../../storage/word.ts";
 import { plainKind, type Ended, type JobEnded, type JobKind } from "../../jobs/kind.ts";
-import { type CallOutcome, type CallRow, type ErrorKind, type ToTell, tellCalls } from "../call.ts";
+import { callJobName, type CallOutcome, type CallRow, type ErrorKind, type ToTell, tellCalls } from "../call.ts";
 import { mustWaitForHost, noteHost, sweepHosts, type HostNote } from "../circuit.ts";
 import type { CallsRoom } from "../room.ts";
 import { hostIsThere, type AttemptEnd } from "./end.ts";
@@ -18,7 +18,8 @@ type Call = Pick<
 /** Calls as a kind of job. */
 export function callJobs(room: CallsRoom): JobKind {
   const ended: JobKind["ended"] = (tx, all) => callsEnded(room, tx, all);
-  return { ...plainKind, ended, mustWait: mustWaitForHost, removed: removeCalls, sweep: sweepHosts };
+  const ownsName: JobKind["ownsName"] = (name) => name === callJobName;
+  return { ...plainKind, ended, mustWait: mustWaitForHost, removed: removeCalls, sweep: sweepHosts, ownsName };
 }
 
 /** Retention removes a call with its job, its tags and its attempts. */

@@ -8,7 +8,7 @@ import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { passOn, waitsKey } from "../wait/park.ts";
-import { countStarts, enterLanes, nextOpening, pausedNames, inTurn, nextLanes, served } from "./lane.ts";
+import { countStarts, enterLanes, nextOpening, inTurn, nextLanes, served } from "./lane.ts";
 import type { Gate, Turns } from "./lane.ts";
 import { kindOf, type Ports } from "../kind.ts";
 import { candidateColumns, hostChannel, jobsChannel, startableColumns } from "../job.ts";
@@ -25,6 +25,8 @@ export type Claimer = {
   readonly hosts: ReadonlySet<string>;
   /** The queues it serves; null means all. */
   readonly queues: ReadonlySet<string> | null;
+  /** Whose jobs it takes; left out, those of every tenant. */
+  readonly tenant?: string;
   readonly turns: Turns;
   /** Per name, the lane whose jobs were last released because they have a host now. */
   readonly hostCursors: Map<string, number>;
@@ -114,12 +116,13 @@ export async function claimAlone(tx: Tx, claimer: Claimer, attempted: Claimed[])
 type Alone = { readonly seq: number; readonly lane_seq: number; readonly name: string; readonly queue: string };
 
 /** A job that waits until it can run alone, and that this claimer could run. */
-export async function findAlone(tx: Tx, { hosts, queues }: Claimer): Promise<Alone | undefined> {
+export async function findAlone(tx: Tx, { hosts, queues, tenant }: Claimer): Promise<Alone | undefined> {
+  const isOwn = tenant === undefined ? sql`` : sql`and lane.tenant_id = ${tenant}`;
   const waiting = await tx.all<Alone>(
     sql`select line.seq, line.lane_seq, line.waits_key as name, lane.queue
       from daybook_line line ${indexedBy("jobs_waiting")} cross join daybook_lane lane
       where line.status = 'waiting' and line.waits_key is not null and line.waits_for = 'alone'
-        and lane.seq = line.lane_seq and lane.paused_at is null and not exists (select 1 from daybook_paused_name paused
+        and lane.seq = line.lane_seq ${isOwn} and lane.paused_at is null and not exists (select 1 from daybook_paused_name paused
           where paused.tenant_id = lane.tenant_id and paused.name = line.waits_key)
       order by line.waits_key, line.lane_seq, line.priority desc, line.position, line.seq
       limit ${limits.claimParkedMax}`,
@@ -135,6 +138,13 @@ async function enter(tx: Tx, asked: Asked, next: readonly number[]): Promise<{ b
   ]);
   const found = { ...noClaim(), contended };
   return { batch: { ...asked, paused, permits: undefined, found }, gates };
+}
+
+/** The names that are paused, each after its tenant. */
+async function pausedNames(tx: Tx): Promise<Set<string>> {
+  const rows = await tx.all<{ tenant_id: string; name: string }>(sql`select tenant_id, name
+    from daybook_paused_name paused_name`);
+  return new Set(rows.map((row) => `${row.tenant_id}\n${row.name}`));
 }
 
 function toClaim({ found }: Batch, gates: readonly Gate[], { more, looked }: Pick<Claim, "more" | "looked">): Claim {

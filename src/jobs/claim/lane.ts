@@ -118,10 +118,11 @@ type Found = { readonly lanes: number[]; readonly looked: number[]; readonly mor
 
 /** Up to `most` lanes that have something in line, taking turns by tenant and inside a tenant by lane. `looked` are these and
  *  those of other queues that were passed over; `more` says that there are others. */
-export async function nextLanes(tx: Tx, { turns, queues }: Claimer, most: number): Promise<Found> {
+export async function nextLanes(tx: Tx, { turns, queues, tenant: only }: Claimer, most: number): Promise<Found> {
   // Those of other queues are passed over here, because a turn for every few of them would keep the worker busy.
   const seen = queues === null ? most : Math.max(most, passedMax);
-  const tenants = (await tenantsInTurn(tx, turns.tenant, most)).map(({ tenant }) => tenant);
+  const first = await (only === undefined ? tenantsInTurn(tx, turns.tenant, most) : laneOfTenant(tx, only));
+  const tenants = first.map(({ tenant }) => tenant);
   const share = Math.max(1, Math.ceil(seen / Math.max(1, tenants.length)));
   const found = await Promise.all(
     tenants.map((tenant) => lanesInTurn(tx, tenant, turns.lanes.get(tenant) ?? 0, share)),
@@ -132,6 +133,14 @@ export async function nextLanes(tx: Tx, { turns, queues }: Claimer, most: number
   if (tenants.length > 0) turns.next = { tenants, lanes: ours };
   const more = ours.length > most || tenants.length === most || found.some((lanes) => lanes.length === share);
   return { lanes: ours.slice(0, most), looked: ours.length > most ? ours.slice(0, most) : looked, more };
+}
+
+/** The first lane of this tenant alone, if it has one. */
+async function laneOfTenant(tx: Tx, only: string): Promise<FirstLane[]> {
+  const row = await tx.get<{ lane: number }>(
+    sql`select seq as lane from daybook_lane where tenant_id = ${only} limit 1`,
+  );
+  return row === undefined ? [] : [{ tenant: Math.floor(row.lane / lanesPerTenant), lane: row.lane }];
 }
 
 /** Looks for the other lanes that the next claim may serve while this one serves `lanes`; both are sent together. Of a new tenant
@@ -337,11 +346,4 @@ export async function countRunning(tx: Pick<Tx, "get">, lane: number): Promise<n
   const row = await tx.get<{ n: number }>(sql`select count(*) as n from daybook_line ${indexedBy("jobs_running")}
     where status = 'running' and lane_seq = ${lane}`);
   return row?.n ?? 0;
-}
-
-/** The names that are paused, each after its tenant. */
-export async function pausedNames(tx: Tx): Promise<Set<string>> {
-  const rows = await tx.all<{ tenant_id: string; name: string }>(sql`select tenant_id, name
-    from daybook_paused_name paused_name`);
-  return new Set(rows.map((row) => `${row.tenant_id}\n${row.name}`));
 }

@@ -204,7 +204,8 @@ async function hostOrPause(look: Look, job: Explained): Promise<string | Said> {
   const host = await look.get<{ id: string; serves: number }>(sql`select session.id,
       case when session_host.queue is null or session_host.queue = ${queue} then 1 else 0 end as serves
     from daybook_session session join daybook_session_host session_host on session_host.session_seq = session.seq
-    where session.status = 'running' and session_host.name = ${name} order by serves desc, session.seq desc limit 1`);
+    where session.status = 'running' and session_host.name = ${name}
+      and (session.tenant_id is null or session.tenant_id = ${job.tenant_id}) order by serves desc, session.seq desc limit 1`);
   if (host === undefined) return ["host", `No running session hosts ${name}: start a process that lists it in "use".`];
   if (host.serves === 1) return host.id;
   const elsewhere = `No session that hosts ${name} serves queue ${queue}`;

@@ -10,6 +10,7 @@ import { isCancelled } from "./cancel.ts";
 import type { Claimer } from "../claim/claim.ts";
 import { endOrphans } from "../command/command-record.ts";
 import type { Engine } from "../engine.ts";
+import { endSilentWorkers, expireLeases } from "../lease/expire.ts";
 import { expire, freeReservationsOf } from "../direct/reservation.ts";
 import { sessionRecovered, type Ports } from "../kind.ts";
 import { jobsChannel } from "../job.ts";
@@ -104,6 +105,8 @@ export async function sweep(engine: Engine): Promise<number> {
   };
   for (const seq of orphaned) await attempt((tx) => recoverSession(tx, engine, seq));
   await attempt((tx) => expire(tx, engine));
+  await attempt((tx) => expireLeases(tx, engine));
+  await attempt(endSilentWorkers);
   // By a clock that was set, every run would be long past its timeout.
   if (store.time.settled(limits.clockSettleMs) !== null) await attempt((tx) => rescueTimedOut(tx, engine));
   await attempt(async (tx) => {

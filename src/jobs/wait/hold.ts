@@ -25,6 +25,7 @@ export function holdJobs(now: number): readonly Sql[] {
   return [
     holdOpen,
     sql`delete from daybook_permit`,
+    sql`delete from daybook_lease`,
     sql`update daybook_reservation set status = 'expired', ended_at = ${now} where status = 'active'`,
     // Otherwise the programs of the original would be taken for orphans, and ended.
     sql`update daybook_run_command set ended_at = ${now}, note = ${note} where ended_at is null`,

@@ -71,7 +71,8 @@ export async function lanesThatWait(tx: Tx, reason: Reason, after = 0): Promise<
 /** Queues about `most` jobs that wait for a host of one of our names, unless the name is paused in their tenant. Names and lanes
  *  take turns, each found by a seek, so neither a paused tenant nor one with many jobs stands before the others. What stands in
  *  a queue that is not ours stays: another would only park it again. True when there may be more. */
-export async function releaseHosted(tx: Tx, { hosts, queues, hostCursors }: Claimer, most: number): Promise<boolean> {
+export async function releaseHosted(tx: Tx, claimer: Claimer, most: number): Promise<boolean> {
+  const { hosts, hostCursors } = claimer;
   const share = Math.max(hostShare, Math.ceil(most / hosts.size));
   let more = false;
   for (const name of hosts) {
@@ -84,7 +85,7 @@ export async function releaseHosted(tx: Tx, { hosts, queues, hostCursors }: Clai
       if (released >= share || seen >= limits.claimLanesMax) break;
       hostCursors.set(name, lane);
       seen++;
-      if (await isOpen(tx, lane, name, queues)) released += await release(tx, reason, hostShare, [lane]);
+      if (await isOpen(tx, claimer, lane, name)) released += await release(tx, reason, hostShare, [lane]);
     }
     // After the last lane the round is over. It may have begun in the middle, or left something for the next.
     const over = seen === lanes.length && lanes.length < limits.releaseLanesMax;
@@ -97,11 +98,16 @@ export async function releaseHosted(tx: Tx, { hosts, queues, hostCursors }: Clai
 /** So many jobs of one lane are released before the next lane has its turn. */
 const hostShare = 5;
 
-async function isOpen(tx: Tx, lane: number, name: string, queues: ReadonlySet<string> | null): Promise<boolean> {
-  const row = await tx.get<{ queue: string; paused: number | null }>(sql`select lane.queue,
+async function isOpen(tx: Tx, { queues, tenant }: Claimer, lane: number, name: string): Promise<boolean> {
+  const row = await tx.get<{
+    tenant_id: string;
+    queue: string;
+    paused: number | null;
+  }>(sql`select lane.tenant_id, lane.queue,
       (select 1 from daybook_paused_name paused where paused.tenant_id = lane.tenant_id and paused.name = ${name}) as paused
     from daybook_lane lane where lane.seq = ${lane}`);
-  return row !== undefined && row.paused === null && (queues === null || queues.has(row.queue));
+  if (row === undefined || row.paused !== null || (tenant !== undefined && tenant !== row.tenant_id)) return false;
+  return queues === null || queues.has(row.queue);
 }
 
 /** Queues the jobs whose time has come, at most `most` of them, and names them. */

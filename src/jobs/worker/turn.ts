@@ -108,7 +108,7 @@ function unlessHeld(rows: readonly { readonly seq: number }[]): Sql {
 const setProgress =
   "update daybook_line set progress = ?, progress_note = ? where seq = ? and run_id = ? and started_at is not null";
 
-async function writeProgress(tx: Tx, progress: TurnWork["progress"]): Promise<void> {
+export async function writeProgress(tx: Tx, progress: TurnWork["progress"]): Promise<void> {
   if (progress.length === 0) return;
   const columns = { progress: "real", note: "text", seq: "integer", run_id: "text" } as const;
   if (tx.dialect === "sqlite") return void (await tx.run(rowsInto(setProgress, Object.keys(columns), progress)));
@@ -142,7 +142,8 @@ type Found = ClaimedJob & {
 export async function claimQuick(tx: Tx, claimer: Claimer, want: number, attempted: Claimed[]): Promise<QuickClaim> {
   const { turns } = claimer;
   const lanes = turns.next.lanes.slice(0, Math.min(want, limits.claimLanesMax));
-  if (tx.dialect === "sqlite" || lanes.length === 0 || claimer.queues !== null) return nothing;
+  const takesAll = claimer.queues === null && claimer.tenant === undefined;
+  if (tx.dialect === "sqlite" || lanes.length === 0 || !takesAll) return nothing;
   const share = Math.ceil(want / lanes.length);
   const ids = Array.from({ length: share * lanes.length }, () => tx.ids());
   const [, found, others] = await Promise.all([

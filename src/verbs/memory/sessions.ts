@@ -13,12 +13,14 @@ export const sessions = {
     words: "sessions list",
     about: "list the processes that have the book open, and those that had, newest first",
     more: `The status is running, success (it closed the book), error (an exception ended it) or unknown (it
-fell silent, and the time of its last beat is taken for its end). What it dropped are events that its
+fell silent, and the time of its last beat is taken for its end). The kind is process, or remote: a
+worker in another program (docs/remote-workers.md). What it dropped are events that its
 live listeners were too busy to hear, and runs and log lines of theirs that could not be recorded.`,
     examples: ["sessions list --limit 10"],
     find: (book, asked) => book.sessions.list(asked),
     columns: {
       id: (each) => copied(each.id),
+      kind: (each) => each.kind,
       host: (each) => each.host,
       pid: (each) => each.pid,
       status: (each) => state(each.status),
@@ -29,7 +31,7 @@ live listeners were too busy to hear, and runs and log lines of theirs that coul
       error: ({ error }) => (error === null ? null : errorLine({ ...error, trace: null })),
     },
     none: "No process has ever opened this book, or none before that cursor.",
-    least: ["last beat", "stopped", "host", "pid"],
+    least: ["last beat", "kind", "stopped", "host", "pid"],
   }),
 
   show: read({
