@@ -155,6 +155,10 @@ export const routes = {
     held: {"route":"GET /held","places":[],"times":[],"durations":["olderThan","newerThan"],"lists":[],"answer":"json"},
     release: {"route":"POST /release","places":[],"times":[],"durations":["olderThan","newerThan"],"lists":[],"answer":"json"},
   },
+  backups: {
+    create: {"route":"POST /backups","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
+    list: {"route":"GET /backups","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
+  },
   views: {
     create: {"route":"POST /views","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     drop: {"route":"DELETE /views","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},

@@ -11,6 +11,7 @@ import type { Outputs } from "../verbs/wire.ts";
 import { aliases } from "./aliases.ts";
 import type { AppOptions, Asker } from "./app.ts";
 import { countFailures, credentialOf, identify, unknownCaller, type Credential } from "./caller.ts";
+import { describeServer } from "./document.ts";
 import { headersOfAll } from "./guard.ts";
 import { openLiveStreams } from "./live-stream.ts";
 import { addLogin } from "./login.ts";
@@ -120,6 +121,11 @@ export function openBookRoutes(book: Book, options: Options, same?: BookRoutes):
           return Response.json(await act(), { headers: headersOfAll });
         });
       }
+      let document: Promise<string> | undefined;
+      add("GET", "/openapi.json", async () => {
+        const text = await (document ??= describeServer(outputs, options.prefix));
+        return new Response(text, { headers: { ...headersOfAll, "content-type": "application/json" } });
+      });
       for (const alias of aliases) {
         const meant = routes.find(({ key }) => key === alias.key);
         if (meant === undefined) continue;

@@ -5,16 +5,18 @@ import { apiPrefix, readRoute, type Route } from "../verbs/route.ts";
 import { nounNames, nounOf, type NounName } from "../verbs/table.ts";
 import { inputSchema, type Verb } from "../verbs/verb.ts";
 import type { Outputs } from "../verbs/wire.ts";
+import { aliases, type Alias } from "./aliases.ts";
 import { extraRoutes, type ExtraRoute } from "./extra-routes.ts";
 
-/** What the document says of the server that gives it. */
-export type Info = { readonly version: string; readonly outputs: Outputs };
+/** What the document says of the server that gives it. `prefix`: the path below which it stands. */
+export type Info = { readonly version: string; readonly outputs: Outputs; readonly prefix?: string };
 
 type Operation = { readonly [word: string]: unknown };
 type Paths = Record<string, Record<string, Operation>>;
 
 /** Times are texts on the wire; in `outputs` they are what the library gives. */
-export function openapi(table: readonly (readonly [key: string, verb: Verb])[], { version, outputs }: Info): Schema {
+export function openapi(table: readonly (readonly [key: string, verb: Verb])[], info: Info): Schema {
+  const { version, outputs, prefix = "" } = info;
   const paths: Paths = {};
   const add = (method: string, path: string, operation: Operation): void => {
     paths[path] = { ...paths[path], [method.toLowerCase()]: operation };
@@ -23,6 +25,12 @@ export function openapi(table: readonly (readonly [key: string, verb: Verb])[], 
     const route = readRoute(verb);
     if (route === undefined) continue;
     add(route.method, apiPrefix + route.path, operationOf(key, verb, route, outputs.outputs[key] ?? {}));
+  }
+  for (const alias of aliases) {
+    const verb = new Map(table).get(alias.key);
+    if (verb === undefined) continue;
+    const route = readRoute({ ...verb, http: `${alias.method} ${alias.path}` });
+    if (route !== undefined) add(route.method, apiPrefix + route.path, aliasOperation(alias, verb, route, outputs));
   }
   for (const [route, said] of Object.entries(extraRoutes)) {
     const [method = "", path = ""] = route.split(" ");
@@ -36,7 +44,7 @@ export function openapi(table: readonly (readonly [key: string, verb: Verb])[], 
       description: "Jobs, schedules, events, HTTP calls and records of a book, over HTTP. See docs/http.md.",
       license: { name: "MIT", identifier: "MIT" },
     },
-    servers: [{ url: "/", description: "The server that gave this document." }],
+    servers: [{ url: prefix === "" ? "/" : prefix, description: "The server that gave this document." }],
     security: [{ bearer: [] }, { cookie: [] }],
     tags: [...nounNames.map(tagOf), { name: "server", description: "What is about the server itself." }],
     paths: Object.fromEntries(Object.entries(paths).toSorted(([a], [b]) => (a < b ? -1 : 1))),
@@ -75,6 +83,27 @@ function operationOf(key: string, verb: Verb, route: Route, answer: Schema): Ope
   };
 }
 
+/** The verb under the name that another design gave it: the tenant stands in its path. */
+function aliasOperation({ key, method, path, accepted }: Alias, verb: Verb, route: Route, outputs: Outputs): Operation {
+  const inPath = route.inPath.filter((name) => name !== "tenant");
+  const operation = operationOf(key, verb, { ...route, inPath }, outputs.outputs[key] ?? {});
+  const parameters = (operation["parameters"] as Schema[]).filter(
+    ({ $ref }) => $ref !== parameter("Daybook-Tenant").$ref,
+  );
+  const tenant = { name: "tenant", in: "path", required: true, schema: text };
+  const { 200: done, ...others } = operation["responses"] as Record<string, Schema>;
+  return {
+    ...operation,
+    operationId: `${method} ${path}`,
+    "x-daybook-alias": key,
+    parameters: [tenant, ...parameters],
+    responses:
+      accepted === true
+        ? { 202: { ...done, description: "Accepted; see Location." }, ...others }
+        : operation["responses"],
+  };
+}
+
 /** What is special about a verb, for programs that read the document. */
 function marksOf(verb: Verb): Schema {
   return {
@@ -90,7 +119,7 @@ function isPlainJson({ text, lines, stream }: Verb): boolean {
   return (text ?? lines ?? stream) === undefined;
 }
 
-function parameter(name: keyof typeof headerParameters): Schema {
+function parameter(name: keyof typeof headerParameters): { readonly $ref: string } {
   return { $ref: `#/components/parameters/${name}` };
 }
 

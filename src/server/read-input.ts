@@ -10,10 +10,18 @@ import type { Route } from "./routes.ts";
 
 export type Input = Record<string, unknown>;
 
-/** `param` gives a decoded part of the path. `body` is the text of a request that is no GET. */
+type Carried = {
+  param(name: string): string;
+  readonly url: string;
+  readonly body: string;
+  readonly also?: Input;
+  readonly otherwise?: Input;
+};
+
+/** `param` gives a decoded part of the path. `body` is the text of a request that is no GET. `otherwise`: what holds where it is not given. */
 export function readInput(
   { verb, method, inPath }: Route,
-  { param, url, body, also = {} }: { param(name: string): string; url: string; body: string; also?: Input },
+  { param, url, body, also = {}, otherwise = {} }: Carried,
 ): Input {
   const input: Input = {};
   if (method === "GET") readQuery(url, verb.input, inPath, input);
@@ -22,7 +30,7 @@ export function readInput(
     readBody(body, inPath, input);
   }
   for (const name of inPath) input[name] = verb.input[name]?.fromText(param(name), name) ?? param(name);
-  return checkInput(verb, { ...input, ...also });
+  return checkInput(verb, { ...otherwise, ...input, ...also });
 }
 
 function readQuery(url: string, fields: Route["verb"]["input"], inPath: readonly string[], input: Input): void {

@@ -90,8 +90,8 @@ async function change(asked: Asked, body: string): Promise<Reply> {
 async function changed(asked: Asked, body: string): Promise<Reply> {
   const { route, request, book, access, caller } = asked;
   const { verb, key: name } = route;
-  const also = { ...asked.also, ...revisionOf(asked), ...keyInVerb(asked) };
-  const input = readInput(route, { ...asked, url: request.url, body, also });
+  const also = { ...asked.also, ...revisionOf(asked) };
+  const input = readInput(route, { ...asked, url: request.url, body, also, otherwise: keyInVerb(asked) });
   const isApplied = verb.destroys === undefined || input["apply"] === true;
   if (verb.background === true && isApplied) {
     const of = { verb: name, tenant: book.tenantId, caller, input };
