@@ -126,7 +126,8 @@ export function openFactFeed(store: Store, tenant: string): FactFeed {
   }
 
   function forgetOldest(): void {
-    for (const { source, seq } of kept.slice(0, kept.length - keptMax)) floor[source] = Math.max(floor[source] ?? 0, seq);
+    for (const { source, seq } of kept.slice(0, kept.length - keptMax))
+      floor[source] = Math.max(floor[source] ?? 0, seq);
     kept = kept.slice(-keptMax);
   }
 
@@ -138,11 +139,18 @@ export function openFactFeed(store: Store, tenant: string): FactFeed {
       sql`select pg_snapshot_xmin(pg_current_snapshot())::text as oldest, pg_snapshot_xmax(pg_current_snapshot())::text as next`,
     );
     if (snapshot === undefined) return;
-    if (pending !== undefined && (Number(snapshot.oldest) >= pending.beyond || nowMs - pending.sinceMs > limits.liveGapMs)) {
+    if (
+      pending !== undefined &&
+      (Number(snapshot.oldest) >= pending.beyond || nowMs - pending.sinceMs > limits.liveGapMs)
+    ) {
       for (const [index, head] of pending.heads.entries()) if (!isExact(index)) moveTo(index, head);
       pending = undefined;
     }
-    pending ??= { heads: factSources.map((_, index) => highest(index)), beyond: Number(snapshot.next) + 1, sinceMs: nowMs };
+    pending ??= {
+      heads: factSources.map((_, index) => highest(index)),
+      beyond: Number(snapshot.next) + 1,
+      sinceMs: nowMs,
+    };
   }
 
   function highest(index: number): number {
@@ -167,9 +175,12 @@ export function openFactFeed(store: Store, tenant: string): FactFeed {
         const rows = (await rowsOf(source, from)).filter(({ seq }) => seq <= until);
         behind += rows.length;
         if (behind > behindMax) return false;
-        // Of another tenant's rows between these two nothing is told, and nothing needs to be.
-        position[index] = rows.at(-1)?.seq ?? until;
-        for (const row of rows) reader.hear({ topic: source.topic, position: positionOf(position), data: source.tell(row) });
+        for (const row of rows) {
+          position[index] = row.seq;
+          reader.hear({ topic: source.topic, position: positionOf(position), data: source.tell(row) });
+        }
+        // What is left of these numbers is of other tenants.
+        if (rows.length === 0) position[index] = until;
       }
     }
     return factSources.every((_, index) => (position[index] ?? 0) >= (floor[index] ?? 0)) || catchUp(position, reader);

@@ -30,7 +30,8 @@ function wrongUsage(error: CommanderError & { readonly help?: string }): Daybook
 
 function inWords(error: DaybookError): string {
   const head = styleText("red", `error (${error.code})`, { stream: process.stderr });
-  if (error.code !== "internal") return `${head}: ${plainLine(error.message)}`;
+  // What failed on a server left its trace in the log there.
+  if (error.code !== "internal" || "server" in error.details) return `${head}: ${plainLine(error.message)}`;
   // Nobody can act on a defect but its maker, who needs the trace.
   const { trace } = describeError(error.cause ?? error);
   return `${head}: ${plainLine(error.message)}\n${plainLines(trace ?? "")}\nThis is a defect in daybook: please report it with the lines above.`;

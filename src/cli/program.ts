@@ -1,9 +1,9 @@
 // The whole command line: its global options and the list of its commands. A noun of the table of verbs brings its commands when
 // the arguments name it, and what a command needs to do its work is imported when it runs, so that help and slips of the hand
 // are answered at once.
-import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { invalid } from "../core/error.ts";
+import { packageVersion } from "../core/version.ts";
 import { nounNames, nounOf, type NounName } from "../verbs/table.ts";
 import { kebab } from "../verbs/verb.ts";
 import { addNoun } from "./commands.ts";
@@ -13,11 +13,18 @@ const handMade = {
   run: async () => (await import("./run.ts")).run,
   serve: async () => (await import("./serve.ts")).serve,
   migrate: async () => (await import("./migrate.ts")).migrate,
+  mcp: async () => (await import("./mcp.ts")).mcp,
+  config: async () => (await import("./config.ts")).config,
+  completion: async () => (await import("./completion.ts")).completion,
 };
 
 type HandMade = keyof typeof handMade;
 
-const commands: readonly (NounName | HandMade)[] = ["run", "serve", "migrate", ...nounNames];
+const commands: readonly (NounName | HandMade)[] = [
+  ...(["run", "serve", "mcp", "migrate"] as const),
+  ...nounNames,
+  ...(["config", "completion"] as const),
+];
 
 const about = "Looks after a book: the SQLite file, or the schema on PostgreSQL, that a program keeps its work in.";
 
@@ -25,6 +32,8 @@ const afterwards = `
 Name the book once and for all:
   $ export DAYBOOK_BOOK=shop.db
   $ daybook migrate && daybook info
+Or a server that has one:
+  $ export DAYBOOK_SERVER=https://daybook.example DAYBOOK_TOKEN=@token
 
 Exit codes: 0 done, 2 wrong usage, others by the kind of error (docs/errors.md).`;
 
@@ -41,7 +50,8 @@ export async function runProgram(args: readonly string[], { json }: { json: bool
 
 /** The first word that names a command: not "help", an option of the program or the value of one. */
 function commandOf(args: readonly string[]): string | undefined {
-  const isValue = (index: number): boolean => ["--book", "--tenant", "--schema"].includes(args[index - 1] ?? "");
+  const isValue = (index: number): boolean =>
+    ["--book", "--server", "--token", "--tenant", "--schema"].includes(args[index - 1] ?? "");
   return args.find((each, index) => !each.startsWith("-") && each !== "help" && !isValue(index));
 }
 
@@ -58,10 +68,12 @@ type Making = {
 export async function createProgram({ json, isNamed }: Making): Promise<Command> {
   const program = new Command("daybook")
     .description(about)
-    .version(readVersion(), "-V, --version", "print the version of daybook")
+    .version(packageVersion(), "-V, --version", "print the version of daybook")
     .helpOption("-h, --help", "print this help")
     .helpCommand(false)
     .addOption(new Option("--book <url>", 'the book: a file, or "postgres://…"').env("DAYBOOK_BOOK"))
+    .addOption(new Option("--server <url>", "in place of a book: a server that has one").env("DAYBOOK_SERVER"))
+    .addOption(new Option("--token <text>", 'the token for the server, or "@file"').env("DAYBOOK_TOKEN"))
     .addOption(new Option("--tenant <id>", "the tenant to see the book as").env("DAYBOOK_TENANT").default("default"))
     .option("--schema <name>", 'PostgreSQL: the schema that holds the book (default: "daybook")')
     .option("--json", "print one JSON document, with times in ISO 8601 UTC")
@@ -100,9 +112,4 @@ function nameHelp(command: Command, path: string): void {
     throw Object.assign(error, { help: `${path} --help` });
   });
   for (const each of command.commands) nameHelp(each, `${path} ${each.name()}`);
-}
-
-function readVersion(): string {
-  const manifest = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(manifest) as { version: string }).version;
 }

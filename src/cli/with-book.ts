@@ -8,6 +8,7 @@ import { limits } from "../core/limits.ts";
 import type { OpenOptions } from "../open/open.ts";
 import { plainJson } from "../verbs/plain.ts";
 import { listenForSignals, type Stop } from "./stop.ts";
+import { bookOf } from "./target.ts";
 
 export type Access = Required<Pick<OpenOptions, "attach" | "migrate">> &
   Pick<OpenOptions, "readOnly" | "use" | "worker" | "files" | "calls" | "zone" | "retention">;
@@ -56,10 +57,8 @@ export async function openUnlessStopped(stop: Stop, command: Command, access: Ac
 const openMsLeft = 200;
 
 export async function openBook(command: Command, access: Access): Promise<Book> {
-  const { book, tenant, schema } = command.optsWithGlobals<{ book?: string; tenant: string; schema?: string }>();
-  if (book === undefined || book === "") {
-    throw invalid("no book given: name it with --book <url>, or in the environment as DAYBOOK_BOOK");
-  }
+  const { tenant, schema } = command.optsWithGlobals<{ tenant: string; schema?: string }>();
+  const book = bookOf(command);
   if (book === ":memory:" && !access.migrate) {
     throw invalid('":memory:" is a book that ends with its program, so none is there yet: name a file or postgres://…');
   }

@@ -14,6 +14,7 @@ import { liveLineOn } from "./live-line.ts";
 import { loadDefinitions, type Loaded } from "./load-definitions.ts";
 import type { Options } from "./run.ts";
 import type { Stop } from "./stop.ts";
+import { bookOf } from "./target.ts";
 import { watchApps } from "./watch-apps.ts";
 import { openUnlessStopped, type Access } from "./with-book.ts";
 
@@ -24,6 +25,8 @@ export async function work(
   stop: Stop,
 ): Promise<void> {
   const worker = { ...rest, strict };
+  // Before a file of the user's is loaded, which may do what it likes.
+  bookOf(command);
   // A module that never finishes loading must not keep the program from ending.
   const loaded = await Promise.race([loadDefinitions({ module, config }, { watch }), stop.asked]);
   if (loaded === undefined) return stop.leave(undefined);

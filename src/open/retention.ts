@@ -50,7 +50,8 @@ export type RetainOptions = {
 
 export type Policy = Required<ByHand>;
 
-const defaults: Policy = {
+/** What holds of what nobody has said. */
+export const retentionDefaults: Policy = {
   jobs: `${limits.jobDays}d`,
   calls: `${limits.callDays}d`,
   events: `${limits.eventDays}d`,
@@ -61,7 +62,7 @@ const defaults: Policy = {
   sizeMax: limits.telemetryBytesMax,
 };
 
-export const retentionParts = Object.keys(defaults) as (keyof ByHand)[];
+export const retentionParts = Object.keys(retentionDefaults) as (keyof ByHand)[];
 const allParts: readonly (keyof Retention)[] = [...retentionParts, "audit"];
 
 /** `what` is what its caller calls it. */
@@ -90,7 +91,7 @@ export async function saveRetention(store: Store, retention: Retention): Promise
 /** What a retention goes by. A part that is not asked for is false. */
 export async function policyFor(store: Store, { apply: _apply, ...named }: RetainOptions): Promise<Policy> {
   const { audit: _audit, ...said } = await keptPolicy(store);
-  const kept: Policy = { ...defaults, ...said };
+  const kept: Policy = { ...retentionDefaults, ...said };
   const given = retentionParts.filter((part) => named[part] !== undefined);
   if (given.length === 0) return kept;
   const own = given.filter((part) => named[part] !== true);

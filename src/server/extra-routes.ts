@@ -75,12 +75,26 @@ A connection that breaks is resumed by Last-Event-ID without a gap; where too mu
       {
         name: "topic",
         in: "query",
-        description: "only facts of this name, such as job.completed; may be given several times",
+        description: "only facts of this name, such as run.ended; may be given several times",
         schema: { type: "array", items: text },
       },
       { name: "Last-Event-ID", in: "header", description: "go on after this id", schema: text },
     ],
     answers: { 200: { description: "The facts, for as long as you listen.", content: { "text/event-stream": text } } },
+  },
+  "GET /": {
+    summary: "a page that says that the server is up",
+    open: true,
+    answers: { 200: { description: "HTML.", content: { "text/html": text } } },
+  },
+  "POST /mcp": {
+    summary: "call verbs as tools, by the Model Context Protocol",
+    description: "Streamable HTTP, each request by itself. See docs/mcp.md.",
+    body: { type: "object" },
+    answers: {
+      200: { description: "An answer of JSON-RPC.", content: { "application/json": { type: "object" } } },
+      202: { description: "A notification was heard." },
+    },
   },
   "POST /api/v1/login": {
     summary: "give a token and get a cookie for it",

@@ -30,28 +30,25 @@ export function openLiveStreams(store: Store): LiveStreams {
         throw invalid(`Last-Event-ID is ${quote(position)}: give the id of a fact that this stream has sent, or none`);
       }
       let forget: (() => void) | undefined;
+      let ended = false;
       const feed = feeds.get(tenant) ?? openFactFeed(store, tenant);
       feeds.set(tenant, feed);
       const events = openEventStream(headersOfAll, () => {
+        ended = true;
         stream.end();
         forget?.();
         forget = undefined;
         leave(tenant);
       });
-      let ended = false;
-      const end = (frame?: string): void => {
-        ended = true;
-        events.end(frame);
-      };
-      stream.signal.addEventListener("abort", () => end(frameOf({ event: "closed", data: {} })), { once: true });
-      const send = (frame: string): void => {
-        if (!ended && !events.send(frame)) ended = true;
-      };
+      stream.signal.addEventListener("abort", () => events.end(frameOf({ event: "closed", data: {} })), { once: true });
       const following = feed.follow(position, {
         hear: (fact) => {
-          if (topics.has(fact.topic)) send(frame(fact));
+          if (topics.has(fact.topic)) events.send(frame(fact));
         },
-        lost: (id) => send(frameOf({ event: "reset", id, data: { detail: "too much has happened since: read the lists again" } })),
+        lost: (id) =>
+          void events.send(
+            frameOf({ event: "reset", id, data: { detail: "too much has happened since: read the lists again" } }),
+          ),
       });
       following.then(
         (stop) => {
@@ -60,7 +57,10 @@ export function openLiveStreams(store: Store): LiveStreams {
           stop();
           leave(tenant);
         },
-        () => end(frameOf({ event: "error", data: { detail: "the book cannot be read now: come back with Last-Event-ID" } })),
+        () =>
+          events.end(
+            frameOf({ event: "error", data: { detail: "the book cannot be read now: come back with Last-Event-ID" } }),
+          ),
       );
       return events.response;
     },
@@ -83,7 +83,8 @@ function frameMaker(): (fact: LiveFact) => string {
 }
 
 function readTopics(query: URLSearchParams): ReadonlySet<string> {
-  for (const name of query.keys()) if (name !== "topic") throw invalid(`the stream does not know ${quote(name)}: it takes topic`);
+  for (const name of query.keys())
+    if (name !== "topic") throw invalid(`the stream does not know ${quote(name)}: it takes topic`);
   const named = query.getAll("topic").flatMap((each) => each.split(","));
   for (const each of named) {
     if (factTopics.includes(each)) continue;

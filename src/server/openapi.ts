@@ -5,18 +5,26 @@ import { apiPrefix, readRoute, type Route } from "../verbs/route.ts";
 import { nounNames, nounOf, type NounName } from "../verbs/table.ts";
 import { inputSchema, type Verb } from "../verbs/verb.ts";
 import type { Outputs } from "../verbs/wire.ts";
-import { aliases, type Alias } from "./aliases.ts";
+import type { Alias } from "./aliases.ts";
+import { aliasRoutes } from "./routes.ts";
 import { extraRoutes, type ExtraRoute } from "./extra-routes.ts";
 
-/** What the document says of the server that gives it. `prefix`: the path below which it stands. */
-export type Info = { readonly version: string; readonly outputs: Outputs; readonly prefix?: string };
+/** What the document says of the server that gives it. */
+export type Info = {
+  readonly version: string;
+  readonly outputs: Outputs;
+  /** The path below which the server stands. */
+  readonly prefix?: string;
+};
 
 type Operation = { readonly [word: string]: unknown };
 type Paths = Record<string, Record<string, Operation>>;
 
 /** Times are texts on the wire; in `outputs` they are what the library gives. */
-export function openapi(table: readonly (readonly [key: string, verb: Verb])[], info: Info): Schema {
-  const { version, outputs, prefix = "" } = info;
+export function openapi(
+  table: readonly (readonly [key: string, verb: Verb])[],
+  { version, outputs, prefix = "" }: Info,
+): Schema {
   const paths: Paths = {};
   const add = (method: string, path: string, operation: Operation): void => {
     paths[path] = { ...paths[path], [method.toLowerCase()]: operation };
@@ -25,12 +33,10 @@ export function openapi(table: readonly (readonly [key: string, verb: Verb])[], 
     const route = readRoute(verb);
     if (route === undefined) continue;
     add(route.method, apiPrefix + route.path, operationOf(key, verb, route, outputs.outputs[key] ?? {}));
-  }
-  for (const alias of aliases) {
-    const verb = new Map(table).get(alias.key);
-    if (verb === undefined) continue;
-    const route = readRoute({ ...verb, http: `${alias.method} ${alias.path}` });
-    if (route !== undefined) add(route.method, apiPrefix + route.path, aliasOperation(alias, verb, route, outputs));
+    for (const { alias, ...other } of aliasRoutes([{ ...route, key, verb }])) {
+      const operation = operationOf(key, verb, other, outputs.outputs[key] ?? {});
+      add(alias.method, apiPrefix + alias.path, asAlias(operation, alias));
+    }
   }
   for (const [route, said] of Object.entries(extraRoutes)) {
     const [method = "", path = ""] = route.split(" ");
@@ -83,25 +89,18 @@ function operationOf(key: string, verb: Verb, route: Route, answer: Schema): Ope
   };
 }
 
-/** The verb under the name that another design gave it: the tenant stands in its path. */
-function aliasOperation({ key, method, path, accepted }: Alias, verb: Verb, route: Route, outputs: Outputs): Operation {
-  const inPath = route.inPath.filter((name) => name !== "tenant");
-  const operation = operationOf(key, verb, { ...route, inPath }, outputs.outputs[key] ?? {});
-  const parameters = (operation["parameters"] as Schema[]).filter(
-    ({ $ref }) => $ref !== parameter("Daybook-Tenant").$ref,
-  );
-  const tenant = { name: "tenant", in: "path", required: true, schema: text };
-  const { 200: done, ...others } = operation["responses"] as Record<string, Schema>;
-  return {
-    ...operation,
-    operationId: `${method} ${path}`,
-    "x-daybook-alias": key,
-    parameters: [tenant, ...parameters],
-    responses:
-      accepted === true
-        ? { 202: { ...done, description: "Accepted; see Location." }, ...others }
-        : operation["responses"],
-  };
+/** The same under another name, for the tenant that its path names. */
+function asAlias(operation: Operation, { method, path, key, accepted }: Alias): Operation {
+  const [id, tenant] = [
+    `${method} ${apiPrefix}${path}`,
+    { name: "tenant", in: "path", required: true, schema: { type: "string" } },
+  ];
+  const parameters = [tenant, ...(operation["parameters"] as Operation[]).filter((each) => each["name"] !== "tenant")];
+  const { 200: answer, ...others } = operation["responses"] as { 200: Operation };
+  const location = { Location: { description: "Where it stands.", schema: { type: "string" } } };
+  const found = { ...answer, headers: { ...(answer["headers"] as Operation | undefined), ...location } };
+  const responses = accepted === true ? { 202: found, ...others } : operation["responses"];
+  return { ...operation, operationId: id, summary: `the same as ${key}`, parameters, responses };
 }
 
 /** What is special about a verb, for programs that read the document. */
@@ -119,7 +118,7 @@ function isPlainJson({ text, lines, stream }: Verb): boolean {
   return (text ?? lines ?? stream) === undefined;
 }
 
-function parameter(name: keyof typeof headerParameters): { readonly $ref: string } {
+function parameter(name: keyof typeof headerParameters): Schema {
   return { $ref: `#/components/parameters/${name}` };
 }
 

@@ -2,9 +2,7 @@
 // verb's marks say.
 import { createHash } from "node:crypto";
 import type { Access } from "../access/access.ts";
-import type { Caller } from "../access/caller.ts";
-import type { Book } from "../book/book.ts";
-import { DaybookError, invalid } from "../core/error.ts";
+import { invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import type { Call } from "../verbs/verb.ts";
 import { toWire, type Outputs } from "../verbs/wire.ts";
@@ -14,21 +12,17 @@ import { keptReply, keyOf, type Reply } from "./kept-reply.ts";
 import type { OpenStreams } from "./open-streams.ts";
 import { problemOf } from "./problem.ts";
 import { readInput, readText, type Input } from "./read-input.ts";
-import type { Route } from "./routes.ts";
+import type { VerbRoute } from "./routes.ts";
+import { note, runAudited, type Calling } from "./run-audited.ts";
 
-export type Asked = {
-  readonly route: Route;
+export type Asked = Calling & {
+  readonly route: VerbRoute;
   readonly request: Request;
   param(name: string): string;
   /** Fields that the route itself gives. */
   readonly also?: Input;
-  readonly caller: Caller;
-  readonly book: Book;
   /** The tenant that the caller named, or is bound to; null when it speaks for the whole book. */
   readonly tenant: string | null;
-  readonly access: Access;
-  readonly requestId: string;
-  readonly from: string;
   /** Where operations stand: `/api/v1/operations`. */
   readonly base: string;
   readonly outputs: Outputs;
@@ -51,7 +45,13 @@ export async function runRoute(asked: Asked): Promise<Response> {
   const key = keyOf(request.headers);
   const make = (): Promise<Reply> => change(asked, body);
   if (key === undefined) return responseOf(await make());
-  const keyed = { key, body, caller: asked.caller, tenant: asked.book.tenantId, route: `${method} ${new URL(request.url).pathname}` };
+  const keyed = {
+    key,
+    body,
+    caller: asked.caller,
+    tenant: asked.book.tenantId,
+    route: `${method} ${new URL(request.url).pathname}`,
+  };
   return responseOf(await keptReply(asked.access, keyed, make));
 }
 
@@ -68,7 +68,8 @@ async function answerRead(asked: Asked): Promise<Response> {
   if (answer === undefined) return new Response(null, { status: 204, headers: headersOfAll });
   const text = wireText(asked, answer);
   const etag = etagOf(answer, text);
-  if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers: { ...headersOfAll, etag } });
+  if (request.headers.get("if-none-match") === etag)
+    return new Response(null, { status: 304, headers: { ...headersOfAll, etag } });
   return new Response(text, { headers: { ...jsonHeaders, etag } });
 }
 
@@ -104,43 +105,12 @@ async function changed(asked: Asked, body: string): Promise<Reply> {
       body: JSON.stringify(toWire(operation, asked.outputs.outputs["operations.show"], asked.outputs.defs)),
     };
   }
-  // Both are handed to the writer at once, so that they share a commit; neither is said before both are on disk.
-  const noting = note(asked, input);
-  const running = run(asked, input);
-  const [noted, ran] = await Promise.allSettled([noting, running]);
-  if (noted.status === "rejected") {
-    const hint = "it could not be written into the audit, so it may or may not have happened";
-    throw ran.status === "rejected" ? ran.reason : new DaybookError("unknown_outcome", `${hint}: look before repeating`);
-  }
-  if (ran.status === "rejected") {
-    const { problem } = problemOf(ran.reason);
-    access.outcome(noted.value, { status: problem.status, code: problem.code });
-    throw ran.reason;
-  }
-  const answer = ran.value;
+  const answer = await runAudited(asked, input, callOf(asked));
   const status = answer === undefined ? 204 : 200;
-  access.outcome(noted.value, { status, code: null });
-  if (verb.text === true) return { status, headers: { "content-type": "text/plain; charset=utf-8" }, body: String(answer) };
+  if (verb.text === true)
+    return { status, headers: { "content-type": "text/plain; charset=utf-8" }, body: String(answer) };
   if (answer === undefined) return { status, headers: {}, body: "" };
   return { status, headers: { "content-type": "application/json" }, body: wireText(asked, answer) };
-}
-
-// It is async so that a verb that throws at once is one that failed.
-async function run(asked: Asked, input: Input): Promise<unknown> {
-  return asked.route.verb.run(asked.book, input, callOf(asked));
-}
-
-function note({ route, access, caller, book, from, requestId }: Asked, input: Input): Promise<string> {
-  const [subject] = route.inPath.map((name) => input[name]);
-  return access.note({
-    caller,
-    tenant: book.tenantId,
-    verb: route.key,
-    subject: typeof subject === "string" ? subject : null,
-    input,
-    from,
-    requestId,
-  });
 }
 
 /** A signal costs more than most reads, so it is made for the verbs that ask for it. */
@@ -165,7 +135,8 @@ function wireText(asked: Asked, answer: unknown): string {
 
 /** The revision where the answer has one, so that a change can ask for it by `If-Match`; else what the text comes to. */
 function etagOf(answer: unknown, text: string): string {
-  const revision: unknown = typeof answer === "object" && answer !== null && "revision" in answer ? answer.revision : undefined;
+  const revision: unknown =
+    typeof answer === "object" && answer !== null && "revision" in answer ? answer.revision : undefined;
   if (typeof revision === "number") return `"${revision}"`;
   return `W/"${createHash("sha1").update(text).digest("base64url").slice(0, 16)}"`;
 }
@@ -177,7 +148,8 @@ function revisionOf({ route, request }: Asked): Input {
     throw invalid("If-Match is given to a route that knows no revisions: leave it out");
   }
   const [, revision] = /^"(\d{1,15})"$/.exec(given) ?? [];
-  if (revision === undefined) throw invalid(`If-Match is ${quote(given)}: give the ETag that the record was read with, such as "3"`);
+  if (revision === undefined)
+    throw invalid(`If-Match is ${quote(given)}: give the ETag that the record was read with, such as "3"`);
   return { ifRevision: Number(revision) };
 }
 
@@ -185,7 +157,9 @@ function revisionOf({ route, request }: Asked): Input {
 function keyInVerb({ route, request, caller }: Asked): Input {
   const key = keyOf(request.headers);
   if (key === undefined || !Object.hasOwn(route.verb.input, "idempotencyKey")) return {};
-  const own = createHash("sha256").update(`${caller.tokenId ?? "link"} ${key}`).digest("base64url");
+  const own = createHash("sha256")
+    .update(`${caller.tokenId ?? "link"} ${key}`)
+    .digest("base64url");
   return { idempotencyKey: `http:${own}` };
 }
 
@@ -215,8 +189,8 @@ function linesOf(items: AsyncIterable<unknown>, onEnd: () => void): Response {
   const utf8 = new TextEncoder();
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const { done = false, value } = await lines.next();
-      if (!done) return controller.enqueue(utf8.encode(`${String(value)}\n`));
+      const line = await lines.next();
+      if (line.done !== true) return controller.enqueue(utf8.encode(`${String(line.value)}\n`));
       onEnd();
       controller.close();
     },
@@ -225,7 +199,9 @@ function linesOf(items: AsyncIterable<unknown>, onEnd: () => void): Response {
       await lines.return?.();
     },
   });
-  return new Response(body, { headers: { ...headersOfAll, "content-type": "application/jsonl", "cache-control": "no-store" } });
+  return new Response(body, {
+    headers: { ...headersOfAll, "content-type": "application/jsonl", "cache-control": "no-store" },
+  });
 }
 
 function responseOf({ status, headers, body }: Reply): Response {

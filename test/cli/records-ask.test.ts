@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { Command } from "commander";
 import { z } from "zod";
-import { moreOf } from "../../src/cli/run-verb.ts";
+import { moreOf } from "../../src/cli/more-line.ts";
 import { entity, relation } from "../../src/index.ts";
 import { projectWith } from "../docs/snippet.ts";
 import { openTest } from "../support/open-test.ts";

@@ -92,9 +92,9 @@ test("a server that never was there is an error, and facts that were missed are 
   const reset = await stub(t, events("event: reset\nid: 9\ndata: {}\n\n", "open"));
 
   await assert.rejects(connect(gone.url, { backoffMs: 1, attempts: 2 }).stream().next(), { code: "unavailable" });
-  const { value } = await connect(reset.url).stream({ after: "1" }).next();
+  const first: IteratorResult<unknown> = await connect(reset.url).stream({ after: "1" }).next();
 
-  assert.deepEqual(value, { name: "reset", id: "9", data: {} });
+  assert.deepEqual(first.value, { name: "reset", id: "9", data: {} });
 });
 
 test("a verb that streams gives its items with their times until it ends, and says so when it fails or breaks off", async (t) => {

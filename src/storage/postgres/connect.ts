@@ -41,8 +41,8 @@ export function redactUrl(url: string): string {
     );
   }
   if (parsed.password !== "") parsed.password = "…";
-  // The driver also takes it from here.
-  if (parsed.searchParams.has("password")) parsed.searchParams.set("password", "…");
+  // The driver also takes it from here, and other programs that of a key.
+  for (const name of parsed.searchParams.keys()) if (/password/i.test(name)) parsed.searchParams.set(name, "…");
   return parsed.toString().replaceAll("%E2%80%A6", "…");
 }
 
