@@ -11,12 +11,15 @@ import { isNamed } from "./request.ts";
 import { waitInParts, type CallOptions } from "./send.ts";
 import type { Moment, Noun } from "./verbs.ts";
 
-type Making = Omit<EnqueueOptions, "backoff" | "losses" | "at"> & { readonly at?: Moment } & CallOptions;
+type Making = Omit<EnqueueOptions, "backoff" | "losses" | "at"> & {
+  readonly at?: Moment;
+  readonly signal?: AbortSignal;
+};
 type InputOf<Of> = Of extends Job<infer Input, unknown> ? Input : never;
 type ResultOf<Of> = Of extends Job<never, infer Result> ? Result : never;
 
 export type TypedJobs = Omit<Noun<"jobs">, "enqueue" | "result"> & {
-  /** Makes a job. `idempotencyKey` is that of the job and of the request. A program that cannot import the definition names it, with
+  /** Makes a job. A program that cannot import the definition names it, with
    *  its type: `enqueue<typeof sendReceipt>("send-receipt", { orderId })`. */
   enqueue: {
     <Input, Result>(
@@ -74,8 +77,7 @@ export function typedVerbs(ask: Ask): Readonly<Record<string, Readonly<Record<st
   };
   const make = async (input: Fields, { keyScope, signal, ...options }: Fields = {}): Promise<unknown> => {
     const scope = keyScope === undefined ? {} : { keyScope: scopeText(keyScope) };
-    const { idempotencyKey } = options;
-    const made = await ask("jobs.enqueue", { ...input, ...options, ...scope }, callOptions({ signal, idempotencyKey }));
+    const made = await ask("jobs.enqueue", { ...input, ...options, ...scope }, callOptions({ signal }));
     const { id } = made as Enqueued;
     return Object.defineProperty(made, "result", { value: (waiting?: Waiting) => result(id, waiting) });
   };

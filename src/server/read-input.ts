@@ -10,10 +10,19 @@ import type { VerbRoute } from "./routes.ts";
 
 export type Input = Record<string, unknown>;
 
+type Carried = {
+  param(name: string): string;
+  readonly url: string;
+  readonly body: string;
+  readonly also?: Input;
+  /** What holds where it is not given. */
+  readonly otherwise?: Input;
+};
+
 /** `param` gives a decoded part of the path. `body` is the text of a request that is no GET. */
 export function readInput(
   { verb, method, inPath }: VerbRoute,
-  { param, url, body, also = {} }: { param(name: string): string; url: string; body: string; also?: Input },
+  { param, url, body, also = {}, otherwise = {} }: Carried,
 ): Input {
   const input: Input = {};
   if (method === "GET") readQuery(url, verb.input, inPath, input);
@@ -22,7 +31,7 @@ export function readInput(
     readBody(body, inPath, input);
   }
   for (const name of inPath) input[name] = verb.input[name]?.fromText(param(name), name) ?? param(name);
-  return checkInput(verb, { ...input, ...also });
+  return checkInput(verb, { ...otherwise, ...input, ...also });
 }
 
 function readQuery(url: string, fields: VerbRoute["verb"]["input"], inPath: readonly string[], input: Input): void {
