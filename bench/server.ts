@@ -18,7 +18,10 @@ export const server: Benchmark = {
     const ours = await start("ours", scratch("server.db"));
     const bare = await start("bare");
     try {
-      const found = { post: { ours: [] as number[], bare: [] as number[] }, get: { ours: [] as number[], bare: [] as number[] } };
+      const found = {
+        post: { ours: [] as number[], bare: [] as number[] },
+        get: { ours: [] as number[], bare: [] as number[] },
+      };
       for (const each of [bare, ours]) await load(each, "POST", 2);
       for (let round = 0; round < rounds; round++) {
         found.post.bare.push(await load(bare, "POST"));
@@ -26,8 +29,16 @@ export const server: Benchmark = {
         found.get.bare.push(await load(bare, "GET"));
         found.get.ours.push(await load(ours, "GET"));
       }
-      report.rates("POST /jobs, durable ÷ a handler that does nothing", { ours: found.post.ours, reference: found.post.bare, goalMin: 0.4 });
-      report.rates("GET /jobs/{id} ÷ a handler that does nothing", { ours: found.get.ours, reference: found.get.bare, goalMin: 0.6 });
+      report.rates("POST /jobs, durable ÷ a handler that does nothing", {
+        ours: found.post.ours,
+        reference: found.post.bare,
+        goalMin: 0.4,
+      });
+      report.rates("GET /jobs/{id} ÷ a handler that does nothing", {
+        ours: found.get.ours,
+        reference: found.get.bare,
+        goalMin: 0.6,
+      });
     } finally {
       ours.child.kill();
       bare.child.kill();
@@ -47,13 +58,35 @@ async function load({ port, token, id }: Served, method: "GET" | "POST", forSeco
   const asked =
     method === "GET"
       ? [`${base}/${id}`]
-      : ["-m", "POST", "-H", "content-type=application/json", "-b", '{"name":"send-receipt","params":{"orderId":"o-17"}}', base];
+      : [
+          "-m",
+          "POST",
+          "-H",
+          "content-type=application/json",
+          "-b",
+          '{"name":"send-receipt","params":{"orderId":"o-17"}}',
+          base,
+        ];
   const cli = fileURLToPath(import.meta.resolve("autocannon"));
-  const args = [cli, "-j", "-c", String(connections), "-d", String(forSeconds), "-H", `authorization=Bearer ${token}`, ...asked];
+  const args = [
+    cli,
+    "-j",
+    "-c",
+    String(connections),
+    "-d",
+    String(forSeconds),
+    "-H",
+    `authorization=Bearer ${token}`,
+    ...asked,
+  ];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore"] });
   let text = "";
   for await (const chunk of child.stdout) text += String(chunk);
-  const { requests, non2xx, errors } = JSON.parse(text) as { requests: { average: number }; non2xx: number; errors: number };
+  const { requests, non2xx, errors } = JSON.parse(text) as {
+    requests: { average: number };
+    non2xx: number;
+    errors: number;
+  };
   if (non2xx > 0 || errors > 0) throw new Error(`${method} ${base}: ${non2xx} refused, ${errors} failed`);
   return requests.average;
 }

@@ -126,7 +126,8 @@ export function openFactFeed(store: Store, tenant: string): FactFeed {
   }
 
   function forgetOldest(): void {
-    for (const { source, seq } of kept.slice(0, kept.length - keptMax)) floor[source] = Math.max(floor[source] ?? 0, seq);
+    for (const { source, seq } of kept.slice(0, kept.length - keptMax))
+      floor[source] = Math.max(floor[source] ?? 0, seq);
     kept = kept.slice(-keptMax);
   }
 
@@ -138,11 +139,18 @@ export function openFactFeed(store: Store, tenant: string): FactFeed {
       sql`select pg_snapshot_xmin(pg_current_snapshot())::text as oldest, pg_snapshot_xmax(pg_current_snapshot())::text as next`,
     );
     if (snapshot === undefined) return;
-    if (pending !== undefined && (Number(snapshot.oldest) >= pending.beyond || nowMs - pending.sinceMs > limits.liveGapMs)) {
+    if (
+      pending !== undefined &&
+      (Number(snapshot.oldest) >= pending.beyond || nowMs - pending.sinceMs > limits.liveGapMs)
+    ) {
       for (const [index, head] of pending.heads.entries()) if (!isExact(index)) moveTo(index, head);
       pending = undefined;
     }
-    pending ??= { heads: factSources.map((_, index) => highest(index)), beyond: Number(snapshot.next) + 1, sinceMs: nowMs };
+    pending ??= {
+      heads: factSources.map((_, index) => highest(index)),
+      beyond: Number(snapshot.next) + 1,
+      sinceMs: nowMs,
+    };
   }
 
   function highest(index: number): number {

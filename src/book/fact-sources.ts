@@ -26,17 +26,32 @@ export const factSources: readonly FactSource[] = [
     topic: "job.created",
     inOrder: false,
     head: () => sql`select max(seq) as seq from daybook_job`,
-    read: (tenant, after, limit) => sql`select job.seq, job.id, job.name, lane.queue, job.created_at, job.attempt, job.origin
+    read: (
+      tenant,
+      after,
+      limit,
+    ) => sql`select job.seq, job.id, job.name, lane.queue, job.created_at, job.attempt, job.origin
       from daybook_job job join daybook_lane lane on lane.seq = job.lane_seq
       where job.seq > ${after} and job.tenant_id = ${tenant} order by job.seq limit ${limit}`,
-    tell: ({ id, name, queue, created_at, attempt, origin }) => ({ id, name, queue, attempt, origin, at: at(created_at) }),
+    tell: ({ id, name, queue, created_at, attempt, origin }) => ({
+      id,
+      name,
+      queue,
+      attempt,
+      origin,
+      at: at(created_at),
+    }),
   },
   {
     letter: "r",
     topic: "run.ended",
     inOrder: false,
     head: () => sql`select max(seq) as seq from daybook_run`,
-    read: (tenant, after, limit) => sql`select run.seq, run.id, run.kind, run.name, job.id as job_id, run.attempt, run.status,
+    read: (
+      tenant,
+      after,
+      limit,
+    ) => sql`select run.seq, run.id, run.kind, run.name, job.id as job_id, run.attempt, run.status,
         run.ended_at, run.duration_ms
       from daybook_run run left join daybook_job job on job.seq = run.job_seq
       where run.seq > ${after} and run.tenant_id = ${tenant} order by run.seq limit ${limit}`,
@@ -58,7 +73,11 @@ export const factSources: readonly FactSource[] = [
     topic: "schedule.decided",
     inOrder: false,
     head: () => sql`select max(seq) as seq from daybook_decision`,
-    read: (tenant, after, limit) => sql`select decision.seq, schedule.name, decision.kind, decision.slot_at, decision.job_id,
+    read: (
+      tenant,
+      after,
+      limit,
+    ) => sql`select decision.seq, schedule.name, decision.kind, decision.slot_at, decision.job_id,
         decision.event_id, decision.decided_at
       from daybook_decision decision join daybook_schedule schedule on schedule.seq = decision.schedule_seq
       where decision.seq > ${after} and decision.tenant_id = ${tenant} order by decision.seq limit ${limit}`,

@@ -30,7 +30,9 @@ export async function serveBooks(
     ? await loadDefinitions({ module, config: options.config })
     : { use: [], calls: configured?.calls, zone: configured?.zone, retention: configured?.retention };
   const { calls, zone, retention } = loaded;
-  const said = Object.fromEntries(Object.entries({ calls, zone, retention }).filter(([, value]) => value !== undefined));
+  const said = Object.fromEntries(
+    Object.entries({ calls, zone, retention }).filter(([, value]) => value !== undefined),
+  );
   const worker = {
     ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
     ...(graceMs === undefined ? {} : { grace: graceMs }),
@@ -46,7 +48,7 @@ export async function serveBooks(
       origins: [...origins, ...(options.origin ?? [])],
       ...(options.prefix === undefined ? {} : { prefix: options.prefix }),
       ...(options.readOnly === true ? { readOnly: true } : {}),
-      mcp: options.mcp,
+      tools: options.tools,
       ...(log === undefined ? {} : { log }),
     });
     const listening = await listen(app, {
@@ -60,7 +62,11 @@ export async function serveBooks(
     try {
       if (options.work) await app.start();
       const home = `${listening.url}${options.prefix ?? ""}`;
-      await tell(command, { books, home, link: options.readOnly === true ? undefined : `${home}/login/${await app.link()}` });
+      await tell(command, {
+        books,
+        home,
+        link: options.readOnly === true ? undefined : `${home}/login/${await app.link()}`,
+      });
       await stop.asked;
     } finally {
       await listening.close(graceMs);

@@ -67,6 +67,8 @@ export const times: { readonly [verb: string]: Times } = {
   "book.info": {"migrations":[{"appliedAt":1}]},
   "book.retain": {"evictions":["Eviction"]},
   "book.held": "Held",
+  "backups.create": "MadeBackup",
+  "backups.list": {"items":["BackupRecord"]},
 };
 
 /** The same of the types that several answers have. */
@@ -75,6 +77,7 @@ export const named: { readonly [type: string]: Times } = {
   "AppInstance": {"changedAt":1,"processes":["AppProcess"]},
   "AppProcess": {"changedAt":1},
   "AppRecord": {"instances":["AppInstance"]},
+  "BackupRecord": {"createdAt":1},
   "Bucket": {"at":1},
   "CallAttempt": {"startedAt":1,"finishedAt":1},
   "CallDetails": {"submittedAt":1,"dueAt":1,"startedAt":1,"finishedAt":1,"attempts":["CallAttempt"]},
@@ -99,6 +102,7 @@ export const named: { readonly [type: string]: Times } = {
   "ListenerRecord": {"registeredAt":1,"paused":{"at":1}},
   "LogEntry": {"at":1},
   "Made": {"startsAt":1,"endsAt":1,"nextAt":1,"lastFiredAt":1,"paused":{"at":1},"createdAt":1,"updatedAt":1},
+  "MadeBackup": {"createdAt":1},
   "QueueRecord": {"oldestAt":1,"paused":{"at":1}},
   "RegistrationRecord": {"firstRegisteredAt":1,"lastRegisteredAt":1,"retiredAt":1,"lastRun":{"endedAt":1},"nextAt":1},
   "ReservationRecord": {"reservedAt":1,"expiresAt":1,"endedAt":1},

@@ -88,7 +88,9 @@ function checkServer(server: unknown): ServerConfig {
   refuseUnknown(server, ["books", "hosts", "origins"], "server");
   const { books = {}, hosts = [], origins = [] } = server;
   if (!isObject(books) || !Object.values(books).every((url) => typeof url === "string" && url !== "")) {
-    throw invalid(`the books of "server" are ${quote(books)}: give their names and where they are, { shop: "shop.db" }`);
+    throw invalid(
+      `the books of "server" are ${quote(books)}: give their names and where they are, { shop: "shop.db" }`,
+    );
   }
   for (const [name, list] of Object.entries({ hosts, origins })) {
     if (Array.isArray(list) && list.every((each) => typeof each === "string")) continue;

@@ -3,7 +3,7 @@
 export type Alias = {
   readonly method: "GET" | "POST";
   /** `{tenant}` is whose it is; the other parts are fields of the verb. */
-  readonly path: string;
+  readonly path: `/${string}`;
   readonly key: string;
   /** It was accepted, and stands below this route by its id. */
   readonly accepted?: true;

@@ -22,12 +22,12 @@ export type AppOptions = {
   readonly prefix?: string;
   /** Refuses every change. */
   readonly readOnly?: boolean;
-  /** What assistants may do at most at `/mcp`, whatever their tokens allow. Default: "read". */
-  readonly mcp?: "read" | "operate" | "admin";
   /** Requests at once, streams not counted; more are told to come again. Default 1000. */
   readonly requestsMax?: number;
   /** True: cookies are for HTTPS alone. Default: what the request came by. */
   readonly secure?: boolean;
+  /** What assistants may do by tools (`/mcp`), with a token that may. Default: read. */
+  readonly tools?: "read" | "operate" | "admin";
   /** Where each request is said, and what went wrong on our side: pino and its like. */
   readonly log?: Logger;
 };
@@ -48,7 +48,7 @@ export type App = {
   close(): Promise<void>;
 };
 
-const known = ["hosts", "origins", "prefix", "readOnly", "mcp", "requestsMax", "secure", "log"] as const;
+const known = ["hosts", "origins", "prefix", "readOnly", "requestsMax", "secure", "tools", "log"] as const;
 
 /** Makes the server of a book, or of several by their names: the first stands at `/api/v1`, each at `/books/<name>/api/v1`.
  *
@@ -66,9 +66,11 @@ export function createApp(given: Book | { readonly [name: string]: Book }, optio
   const guard = createGuard({ hosts, origins });
   const books = booksOf(given);
   const served = new Map<string, BookRoutes>();
-  for (const [name, book] of books) served.set(name, openBookRoutes(book, { ...options, prefix: `${prefix}/books/${name}` }));
-  const [[firstName = "", firstBook] = []] = books;
-  if (firstBook === undefined) throw invalid("createApp is given no book: give what open() gave you");
+  for (const [name, book] of books)
+    served.set(name, openBookRoutes(book, { ...options, prefix: `${prefix}/books/${name}` }));
+  const [first] = books;
+  if (first === undefined) throw invalid("createApp is given no book: give what open() gave you");
+  const [firstName, firstBook] = first;
   served.set("", openBookRoutes(firstBook, { ...options, prefix }, served.get(firstName)));
   let routing: Promise<Hono<{ Bindings: Required<Asker> }>> | undefined;
   let underWay = 0;
@@ -79,7 +81,10 @@ export function createApp(given: Book | { readonly [name: string]: Book }, optio
     const router = new Hono<{ Bindings: Required<Asker> }>();
     for (const each of served.values()) await each.addTo(router);
     router.notFound((context) => {
-      throw new DaybookError("not_found", `there is no ${context.req.method} ${quote(context.req.path)}: see ${prefix}/api/v1/openapi.json`);
+      throw new DaybookError(
+        "not_found",
+        `there is no ${context.req.method} ${quote(context.req.path)}: see ${prefix}/api/v1/openapi.json`,
+      );
     });
     router.onError((error, context) => refuse(error, context.env.requestId));
     return router;
@@ -93,7 +98,8 @@ export function createApp(given: Book | { readonly [name: string]: Book }, optio
   async function answer(request: Request, asker: Required<Asker>): Promise<Response> {
     try {
       if (closed) throw new DaybookError("closed", "the server is ending: ask again in a moment");
-      if (underWay >= requestsMax) throw new DaybookError("busy", `${underWay} requests are under way: ask again in a moment`);
+      if (underWay >= requestsMax)
+        throw new DaybookError("busy", `${underWay} requests are under way: ask again in a moment`);
       guard(request);
       return await (await (routing ??= route())).fetch(request, asker);
     } catch (error) {
@@ -118,7 +124,8 @@ export function createApp(given: Book | { readonly [name: string]: Book }, optio
     },
     async link(name = "") {
       const found = served.get(name);
-      if (found === undefined) throw invalid(`no book is served as ${quote(name)}: give one of ${[...served.keys()].join(", ")}`);
+      if (found === undefined)
+        throw invalid(`no book is served as ${quote(name)}: give one of ${[...served.keys()].join(", ")}`);
       return found.link();
     },
     async start() {
@@ -139,7 +146,8 @@ function booksOf(given: Book | { readonly [name: string]: Book }): [string, Book
   if ("location" in given && typeof given.location === "string") return [["default", given as Book]];
   return Object.entries(given as { readonly [name: string]: Book }).map(([name, book]) => {
     checkName(name, "the name of a book");
-    if (!/^[\w-]+$/.test(name)) throw invalid(`a book is served as ${quote(name)}: give a name of letters, digits, "_" and "-"`);
+    if (!/^[\w-]+$/.test(name))
+      throw invalid(`a book is served as ${quote(name)}: give a name of letters, digits, "_" and "-"`);
     return [name, book];
   });
 }

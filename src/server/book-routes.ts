@@ -1,151 +1,108 @@
-// The routes of one book: the verbs, the names that other designs gave some of them, the stream, logins and what a monitor asks.
-//
-// A request of the API is first that of somebody: its caller is identified, then the policy says whether the verb is theirs.
+// The routes of one book: the verbs, the names that other designs gave some of them, the stream, logins, tools for assistants, and what
+// a monitor asks.
 import type { Context, Hono } from "hono";
-import type { Caller } from "../access/caller.ts";
 import type { Book } from "../book/book.ts";
-import { DaybookError, invalid } from "../core/error.ts";
-import { quote } from "../core/quote.ts";
+import { DaybookError } from "../core/error.ts";
 import { roomsOf } from "../open/rooms.ts";
+import { apiPrefix } from "../verbs/route.ts";
 import type { Outputs } from "../verbs/wire.ts";
-import { aliases } from "./aliases.ts";
 import type { AppOptions, Asker } from "./app.ts";
-import { countFailures, credentialOf, identify, unknownCaller, type Credential } from "./caller.ts";
+import { addDocument } from "./document.ts";
+import { createGate } from "./gate.ts";
 import { headersOfAll } from "./guard.ts";
 import { openLiveStreams } from "./live-stream.ts";
 import { addLogin } from "./login.ts";
-import { addMcp } from "./mcp-route.ts";
+import { addTools } from "./tools.ts";
 import { addMonitoring } from "./monitoring.ts";
 import { createOpenStreams } from "./open-streams.ts";
-import { mayCall, refuseCall } from "./policy.ts";
 import { HttpRefusal, tellFailure } from "./problem.ts";
-import { everyRoute, patternOf, routeOf, type Route } from "./routes.ts";
-import { runRoute, type Asked } from "./run-route.ts";
+import { aliasRoutes, everyRoute, patternOf, type VerbRoute } from "./routes.ts";
+import { runRoute } from "./run-route.ts";
 import { createScheduler, type Scheduler } from "./scheduler.ts";
-import { serveBook, type ServedBook } from "./served-book.ts";
 
 export type Router = Hono<{ Bindings: Required<Asker> }>;
 export type Asking = Context<{ Bindings: Required<Asker> }>;
+export type Add = (method: string, path: string, answer: (context: Asking) => Promise<Response>) => void;
 
 export type BookRoutes = {
   addTo(router: Router): Promise<void>;
   link(): Promise<string>;
   readonly scheduler: Scheduler;
-  readonly served: ServedBook;
   close(): Promise<void>;
 };
 
 type Options = AppOptions & { readonly prefix: string };
 
-/** Who asks for what: the caller, how they were known, and the tenant that they named or are bound to. */
-export type Known = { readonly caller: Caller; readonly credential: Credential; readonly tenant: string | null };
-
 /** `same`: the same book, which stands under another name as well. */
 export function openBookRoutes(book: Book, options: Options, same?: BookRoutes): BookRoutes {
-  const served = same?.served ?? serveBook(book);
-  const scheduler = same?.scheduler ?? createScheduler(book);
+  const { prefix, log } = options;
   const { access } = book;
-  const { store } = roomsOf(book);
+  const scheduler = same?.scheduler ?? createScheduler(book);
   const streams = createOpenStreams();
-  const live = openLiveStreams(store);
-  const failures = countFailures();
-  const base = `${options.prefix}/api/v1`;
+  const live = openLiveStreams(roomsOf(book).store);
+  const gate = createGate(book, options);
+  const base = `${prefix}${apiPrefix}`;
 
-  async function known({ req, env }: Asking): Promise<Known> {
-    const credential = credentialOf(req.raw.headers);
-    if (credential === undefined) throw unknownCaller("nobody is named");
-    const caller = await identify(access, credential);
-    if (caller === null) return failures.refuse(env.address, `the ${credential.kind} is unknown, expired or revoked`);
-    return { caller, credential, tenant: tenantOf(caller, req.raw.headers.get("daybook-tenant")) };
-  }
-
-  /** The whole book is shown to who looks after all of it, and names no tenant. */
-  function handleFor({ caller, tenant }: Known): Book {
-    if (tenant === null && caller.role === "admin") return served.whole;
-    return served.tenant(tenant ?? book.tenantId);
-  }
-
-  async function run(context: Asking, route: Route, outputs: Outputs, tenant?: string): Promise<Response> {
-    const found = await known(context);
-    const whose = tenant === undefined ? found : { ...found, tenant: tenantOf(found.caller, tenant) };
-    return runRoute(asked(context, whose, route, outputs));
-  }
-
-  /** What a request of this caller for a verb is run with, once the policy says that the verb is theirs. */
-  function asked({ req, env }: Asking, whose: Known, route: Route, outputs: Outputs): Asked {
-    const { caller, credential, tenant } = whose;
-    const { verb } = route;
-    if (!mayCall(verb, caller)) throw refuseCall(verb, caller);
-    if (options.readOnly === true && verb.role !== "read") {
-      throw new DaybookError("forbidden", "this server is read-only: change the book by another way");
-    }
-    return {
-      route,
-      request: req.raw,
+  async function run(context: Asking, route: VerbRoute, outputs: Outputs, tenant?: string): Promise<Response> {
+    const { verb, key } = route;
+    const found = await gate.admit(context, verb, tenant);
+    const { req, env } = context;
+    return runRoute({
+      ...{ route, key, verb, access, base, outputs, streams, request: req.raw },
       param: (name) => req.param(name) ?? "",
-      caller,
-      book: verb.of === "book" ? served.whole : handleFor(whose),
-      tenant,
-      access,
+      caller: found.caller,
+      tenant: found.tenant,
+      book: gate.bookFor(verb, found),
       requestId: env.requestId,
       from: env.address,
-      base,
-      outputs,
-      streams,
-      stillKnown: async () => (await identify(access, credential)) !== null,
-      failed: (error) => tellFailure(options.log, error, env.requestId),
-    };
+      stillKnown: () => gate.stillKnown(found),
+      failed: (error) => tellFailure(log, error, env.requestId),
+    });
+  }
+
+  function addStream(add: Add): void {
+    add("GET", "/stream", async (context) => {
+      const found = await gate.admit(context, { role: "read", words: "stream" });
+      const stream = streams.open(() => gate.stillKnown(found));
+      return live.open(found.tenant ?? book.tenantId, context.req.raw, stream);
+    });
+  }
+
+  function addScheduler(add: Add): void {
+    const acts = { start: scheduler.start, stop: scheduler.stop, status: scheduler.status };
+    for (const [word, act] of Object.entries(acts)) {
+      add(word === "status" ? "GET" : "POST", `/scheduler/${word}`, async (context) => {
+        await gate.admit(context, { role: "admin", of: "book", words: `scheduler ${word}` });
+        return Response.json(await act(), { headers: headersOfAll });
+      });
+    }
   }
 
   return {
-    served,
     scheduler,
     async addTo(router) {
       const outputs = await readOutputs();
       const routes = await everyRoute();
       const methods = new Map<string, Set<string>>();
-      const add = (method: string, path: string, answer: (context: Asking) => Promise<Response>): void => {
+      const add: Add = (method, path, answer) => {
         const pattern = `${base}${patternOf(path)}`;
         router.on(method, pattern, answer);
         methods.set(pattern, (methods.get(pattern) ?? new Set()).add(method));
       };
-      addLogin(router, add, { access, known, failures, prefix: options.prefix, base, secure: options.secure });
-      addMonitoring(router, { book, streams, known, handleFor, prefix: options.prefix, scheduler });
-      addMcp(router, {
-        allow: options.readOnly === true ? "read" : (options.mcp ?? "read"),
-        prefix: options.prefix,
-        known,
-        ask: (context, whose, route) => asked(context, whose, route, outputs),
-        failed: (error, { env }) => tellFailure(options.log, error, env.requestId),
-      });
-      add("GET", "/stream", async (context) => {
-        const found = await known(context);
-        if (!mayCall({ role: "read" }, found.caller)) throw refuseCall({ role: "read", words: "stream" }, found.caller);
-        const stream = streams.open(async () => (await identify(access, found.credential)) !== null);
-        return live.open(found.tenant ?? book.tenantId, context.req.raw, stream);
-      });
-      for (const [path, act] of [["start", scheduler.start], ["stop", scheduler.stop], ["status", scheduler.status]] as const) {
-        add(path === "status" ? "GET" : "POST", `/scheduler/${path}`, async (context) => {
-          const found = await known(context);
-          const asked = { role: "admin", of: "book", words: `scheduler ${path}` } as const;
-          if (!mayCall(asked, found.caller)) throw refuseCall(asked, found.caller);
-          return Response.json(await act(), { headers: headersOfAll });
+      addDocument(router, add, { prefix, outputs });
+      addLogin(router, add, { access, gate, prefix, secure: options.secure });
+      addMonitoring(router, { book, streams, gate, prefix, scheduler });
+      const allow = options.readOnly === true ? "read" : (options.tools ?? "read");
+      addTools(router, { gate, access, prefix, allow, log, outputs });
+      addStream(add);
+      addScheduler(add);
+      for (const route of aliasRoutes(routes)) {
+        add(route.method, route.path, async (context) => {
+          const answer = await run(context, route, outputs, context.req.param("tenant") ?? "");
+          return route.alias.accepted === true ? accepted(answer, context.req.path) : answer;
         });
       }
-      for (const alias of aliases) {
-        const meant = routes.find(({ key }) => key === alias.key);
-        if (meant === undefined) continue;
-        const route = routeOf(meant.key, meant.verb, `${alias.method} ${alias.path}`);
-        if (route === undefined) continue;
-        const inPath = route.inPath.filter((name) => name !== "tenant");
-        add(alias.method, alias.path, async (context) => {
-          const answer = await run(context, { ...route, inPath }, outputs, context.req.param("tenant") ?? "");
-          return alias.accepted === true ? accepted(answer, context.req.path) : answer;
-        });
-      }
-      // What is written out comes before what a place would take as well: `/events/replay` before `/events/{id}`.
-      const ordered = routes.toSorted((a, b) => a.inPath.length - b.inPath.length);
-      for (const route of ordered) add(route.method, route.path, (context) => run(context, route, outputs));
+      for (const route of routes) add(route.method, route.path, (context) => run(context, route, outputs));
       for (const [pattern, allowed] of methods) {
         router.all(pattern, ({ req }) => {
           const allow = [...allowed, ...(allowed.has("GET") ? ["HEAD"] : [])].join(", ");
@@ -162,17 +119,11 @@ export function openBookRoutes(book: Book, options: Options, same?: BookRoutes):
   };
 }
 
-function tenantOf({ tenant }: Caller, named: string | null): string | null {
-  if (named === null || named === tenant) return tenant;
-  if (tenant !== null) throw new DaybookError("forbidden", `this token is not of the tenant ${quote(named)}`);
-  return named;
-}
-
 async function accepted(answer: Response, path: string): Promise<Response> {
   if (answer.status !== 200) return answer;
   const text = await answer.text();
   const { id } = JSON.parse(text) as { id?: unknown };
-  if (typeof id !== "string") throw invalid("what was accepted has no id");
+  if (typeof id !== "string") throw new DaybookError("internal", "what was accepted has no id");
   const headers = new Headers(answer.headers);
   headers.set("location", `${path}/${encodeURIComponent(id)}`);
   return new Response(text, { status: 202, headers });

@@ -18,7 +18,8 @@ export function credentialOf(headers: Headers): Credential | undefined {
     return { kind: "token", secret };
   }
   const cookies = headers.get("cookie");
-  const [, secret] = cookies === null ? [] : (new RegExp(`(?:^|; ?)${cookieName}=([\\w-]{1,500})(?:;|$)`).exec(cookies) ?? []);
+  const [, secret] =
+    cookies === null ? [] : (new RegExp(`(?:^|; ?)${cookieName}=([\\w-]{1,500})(?:;|$)`).exec(cookies) ?? []);
   return secret === undefined ? undefined : { kind: "cookie", secret };
 }
 

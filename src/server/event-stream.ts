@@ -63,7 +63,12 @@ export function openEventStream(headers: Readonly<Record<string, string>>, onEnd
   send(": daybook\n\n");
   return {
     response: new Response(body, {
-      headers: { ...headers, "content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no" },
+      headers: {
+        ...headers,
+        "content-type": "text/event-stream",
+        "cache-control": "no-store",
+        "x-accel-buffering": "no",
+      },
     }),
     send,
     end,

@@ -75,20 +75,25 @@ A connection that breaks is resumed by Last-Event-ID without a gap; where too mu
       {
         name: "topic",
         in: "query",
-        description: "only facts of this name, such as job.completed; may be given several times",
+        description: "only facts of this name, such as run.ended; may be given several times",
         schema: { type: "array", items: text },
       },
       { name: "Last-Event-ID", in: "header", description: "go on after this id", schema: text },
     ],
     answers: { 200: { description: "The facts, for as long as you listen.", content: { "text/event-stream": text } } },
   },
+  "GET /": {
+    summary: "a page that says that the server is up",
+    open: true,
+    answers: { 200: { description: "HTML.", content: { "text/html": text } } },
+  },
   "POST /mcp": {
-    summary: "call the verbs as tools of an assistant, by the Model Context Protocol over streamable HTTP",
-    description: "Each request is answered by itself: there is no stream to listen to and no session to end.",
-    body: { description: "A message of JSON-RPC 2.0, or several.", anyOf: [{ type: "object" }, { type: "array" }] },
+    summary: "call verbs as tools, by the Model Context Protocol",
+    description: "Streamable HTTP, each request by itself. See docs/mcp.md.",
+    body: { type: "object" },
     answers: {
-      200: { description: "The answers.", content: { "application/json": {} } },
-      202: { description: "There was nothing to answer." },
+      200: { description: "An answer of JSON-RPC.", content: { "application/json": { type: "object" } } },
+      202: { description: "A notification was heard." },
     },
   },
   "POST /api/v1/login": {

@@ -28,7 +28,10 @@ export function createGuard({ hosts, origins }: { hosts: readonly string[]; orig
     if (!passed.has(host)) {
       const name = host.toLowerCase().replace(/:\d{1,5}$/, "");
       if (!known.has(name)) {
-        throw new DaybookError("forbidden", `this server is not ${quote(host)}: ask for one of its hosts, or allow it (hosts)`);
+        throw new DaybookError(
+          "forbidden",
+          `this server is not ${quote(host)}: ask for one of its hosts, or allow it (hosts)`,
+        );
       }
       if (passed.size < passedMax) passed.add(host);
     }

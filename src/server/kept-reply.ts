@@ -6,7 +6,11 @@ import { conflict, invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { HttpRefusal } from "./problem.ts";
 
-export type Reply = { readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly body: string };
+export type Reply = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+};
 
 export const keyHeader = "idempotency-key";
 export const replayedHeader = "idempotency-replayed";

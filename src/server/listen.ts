@@ -43,9 +43,14 @@ export async function listen(app: App, options: ListenOptions = {}): Promise<Lis
   const { host = "127.0.0.1", port = 4600, tls, insecure = false } = options;
   if (!isLoopback(host) && tls === undefined && !insecure) {
     const advice = "give a certificate (--tls-cert, --tls-key), or say --insecure where a proxy before it has one";
-    throw new DaybookError("forbidden", `${quote(host)} is reached from other machines, and tokens would travel in clear: ${advice}`);
+    throw new DaybookError(
+      "forbidden",
+      `${quote(host)} is reached from other machines, and tokens would travel in clear: ${advice}`,
+    );
   }
-  const answer = getRequestListener((request, { incoming }) => app.fetch(request, { address: incoming.socket.remoteAddress ?? "" }));
+  const answer = getRequestListener((request, { incoming }) =>
+    app.fetch(request, { address: incoming.socket.remoteAddress ?? "" }),
+  );
   const handle = (...asked: Parameters<typeof answer>): void => void answer(...asked);
   const server: Server =
     tls === undefined
@@ -88,7 +93,11 @@ function pem(path: string, what: string): string {
 
 function refusedPort(cause: Error, host: string, port: number): Error {
   const code: unknown = Reflect.get(cause, "code");
-  if (code === "EADDRINUSE") return new DaybookError("conflict", `the port ${port} of ${host} is taken: name another with --port`, { cause });
-  if (code === "EACCES") return new DaybookError("forbidden", `the port ${port} may not be taken by this user: name one above 1023`, { cause });
+  if (code === "EADDRINUSE")
+    return new DaybookError("conflict", `the port ${port} of ${host} is taken: name another with --port`, { cause });
+  if (code === "EACCES")
+    return new DaybookError("forbidden", `the port ${port} may not be taken by this user: name one above 1023`, {
+      cause,
+    });
   return invalid(`${host}:${port} cannot be listened on: ${cause.message}`, { cause });
 }

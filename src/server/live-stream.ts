@@ -45,7 +45,10 @@ export function openLiveStreams(store: Store): LiveStreams {
         hear: (fact) => {
           if (topics.has(fact.topic)) events.send(frame(fact));
         },
-        lost: (id) => void events.send(frameOf({ event: "reset", id, data: { detail: "too much has happened since: read the lists again" } })),
+        lost: (id) =>
+          void events.send(
+            frameOf({ event: "reset", id, data: { detail: "too much has happened since: read the lists again" } }),
+          ),
       });
       following.then(
         (stop) => {
@@ -54,7 +57,10 @@ export function openLiveStreams(store: Store): LiveStreams {
           stop();
           leave(tenant);
         },
-        () => events.end(frameOf({ event: "error", data: { detail: "the book cannot be read now: come back with Last-Event-ID" } })),
+        () =>
+          events.end(
+            frameOf({ event: "error", data: { detail: "the book cannot be read now: come back with Last-Event-ID" } }),
+          ),
       );
       return events.response;
     },
@@ -77,7 +83,8 @@ function frameMaker(): (fact: LiveFact) => string {
 }
 
 function readTopics(query: URLSearchParams): ReadonlySet<string> {
-  for (const name of query.keys()) if (name !== "topic") throw invalid(`the stream does not know ${quote(name)}: it takes topic`);
+  for (const name of query.keys())
+    if (name !== "topic") throw invalid(`the stream does not know ${quote(name)}: it takes topic`);
   const named = query.getAll("topic").flatMap((each) => each.split(","));
   for (const each of named) {
     if (factTopics.includes(each)) continue;

@@ -5,26 +5,24 @@ import { isPlain } from "../core/json.ts";
 import { invalid } from "../core/error.ts";
 import { parseJson } from "../core/parse-json.ts";
 import { systemClock } from "../core/clock.ts";
-import type { Asking, Known, Router } from "./book-routes.ts";
-import { cookieName, credentialOf, type Failures } from "./caller.ts";
+import type { Add, Asking, Router } from "./book-routes.ts";
+import { cookieName, credentialOf } from "./caller.ts";
+import type { Gate, Known } from "./gate.ts";
 import { headersOfAll } from "./guard.ts";
 import { readText } from "./read-input.ts";
 
 type Parts = {
   readonly access: Access;
-  known(context: Asking): Promise<Known>;
-  readonly failures: Failures;
+  readonly gate: Gate;
   readonly prefix: string;
-  readonly base: string;
   readonly secure: boolean | undefined;
 };
 
-type Add = (method: string, path: string, answer: (context: Asking) => Promise<Response>) => void;
-
-export function addLogin(router: Router, add: Add, { access, known, failures, prefix, secure }: Parts): void {
+export function addLogin(router: Router, add: Add, { access, gate, prefix, secure }: Parts): void {
   async function logIn({ req, env }: Asking, secret: string): Promise<{ cookie: string; login: unknown }> {
     const found = await access.login(secret);
-    if (found === null) return failures.refuse(env.address, "the token or link is unknown, expired, revoked or was used before");
+    if (found === null)
+      return gate.failures.refuse(env.address, "the token or link is unknown, expired, revoked or was used before");
     const { cookie, caller, expiresAt } = found;
     const seconds = Math.max(0, Math.floor((expiresAt - systemClock.now()) / 1000));
     return { cookie: cookieOf(cookie, seconds, secure ?? req.url.startsWith("https:"), prefix), login: told(caller) };
@@ -33,7 +31,8 @@ export function addLogin(router: Router, add: Add, { access, known, failures, pr
   add("POST", "/login", async (context) => {
     const body = parseJson(await readText(context.req.raw), { what: "the body" });
     const token = isPlain(body) ? body["token"] : undefined;
-    if (typeof token !== "string" || token.length > 500) throw invalid('the body has no token: give {"token": "dbk_…"}');
+    if (typeof token !== "string" || token.length > 500)
+      throw invalid('the body has no token: give {"token": "dbk_…"}');
     const { cookie, login } = await logIn(context, token);
     return Response.json(login, { headers: { ...headersOfAll, "cache-control": "no-store", "set-cookie": cookie } });
   });
@@ -54,7 +53,7 @@ export function addLogin(router: Router, add: Add, { access, known, failures, pr
   });
 
   add("GET", "/caller", async (context) => {
-    const { caller, tenant } = await known(context);
+    const { caller, tenant } = await gate.known(context);
     return Response.json({ ...told(caller), tenant }, { headers: { ...headersOfAll, "cache-control": "no-store" } });
   });
 }

@@ -1,6 +1,5 @@
 // The Model Context Protocol: assistants call the verbs as tools. What a tool is comes from the table (mcp/tool.ts), what it answers
 // is bounded (mcp/answer.ts), and who calls and how a verb is run is told by the way in: a process of the caller's own, or HTTP.
-import { readFileSync } from "node:fs";
 import type { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { systemClock } from "../core/clock.ts";
@@ -8,6 +7,7 @@ import { asDaybookError } from "../core/error.ts";
 import { createIds, systemRandom } from "../core/id.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
+import { packageVersion } from "../core/version.ts";
 import { nearest } from "../core/suggest.ts";
 import { everyVerb } from "../verbs/table.ts";
 import type { Verb } from "../verbs/verb.ts";
@@ -103,7 +103,7 @@ async function serverMaker<C extends McpCaller>(options: McpOptions<C>): Promise
   const { allow, run, onDefect, streamMs = limits.toolStreamMs } = options;
   const tools = toolsOf(verbs, outputs);
   const byName = new Map(tools.map((each) => [each.tool.name, each]));
-  const version = readVersion();
+  const version = packageVersion();
 
   const find = (name: string): VerbTool => {
     const found = byName.get(name);
@@ -166,11 +166,6 @@ async function serverMaker<C extends McpCaller>(options: McpOptions<C>): Promise
 async function readOutputs(): Promise<Outputs> {
   const { default: made } = (await import("../verbs/outputs.json", { with: { type: "json" } })) as { default: Outputs };
   return made;
-}
-
-function readVersion(): string {
-  const manifest = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(manifest) as { version: string }).version;
 }
 
 function instructionsFor({ tenant, role }: McpCaller, allow: Allow): string {

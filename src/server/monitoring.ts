@@ -3,10 +3,10 @@ import type { Book } from "../book/book.ts";
 import { DaybookError } from "../core/error.ts";
 import { roomsOf } from "../open/rooms.ts";
 import { sql } from "../storage/sql.ts";
-import type { Asking, Known, Router } from "./book-routes.ts";
+import type { Router } from "./book-routes.ts";
+import type { Gate } from "./gate.ts";
 import { headersOfAll } from "./guard.ts";
 import type { OpenStreams } from "./open-streams.ts";
-import { mayCall, refuseCall } from "./policy.ts";
 import type { Scheduler } from "./scheduler.ts";
 
 type Parts = {
@@ -14,11 +14,10 @@ type Parts = {
   readonly streams: OpenStreams;
   readonly scheduler: Scheduler;
   readonly prefix: string;
-  known(context: Asking): Promise<Known>;
-  handleFor(known: Known): Book;
+  readonly gate: Gate;
 };
 
-export function addMonitoring(router: Router, { book, streams, scheduler, prefix, known, handleFor }: Parts): void {
+export function addMonitoring(router: Router, { book, streams, scheduler, prefix, gate }: Parts): void {
   const headers = { ...headersOfAll, "cache-control": "no-store" };
 
   router.get(`${prefix}/health/live`, () => Response.json({ status: "live" }, { headers }));
@@ -33,8 +32,7 @@ export function addMonitoring(router: Router, { book, streams, scheduler, prefix
   });
 
   router.get(`${prefix}/metrics`, async (context) => {
-    const found = await known(context);
-    if (!mayCall({ role: "read" }, found.caller)) throw refuseCall({ role: "read", words: "metrics" }, found.caller);
+    const found = await gate.admit(context, { role: "read", words: "metrics" });
     const own = [
       "# HELP daybook_server_streams Streams that are open on this server",
       "# TYPE daybook_server_streams gauge",
@@ -43,7 +41,7 @@ export function addMonitoring(router: Router, { book, streams, scheduler, prefix
       "# TYPE daybook_server_working gauge",
       `daybook_server_working ${scheduler.status().status === "running" ? 1 : 0}`,
     ];
-    const text = `${await handleFor(found).metrics()}${own.join("\n")}\n`;
+    const text = `${await gate.bookFor({}, found).metrics()}${own.join("\n")}\n`;
     return new Response(text, { headers: { ...headers, "content-type": "text/plain; version=0.0.4; charset=utf-8" } });
   });
 }

@@ -5,16 +5,26 @@ import { apiPrefix, readRoute, type Route } from "../verbs/route.ts";
 import { nounNames, nounOf, type NounName } from "../verbs/table.ts";
 import { inputSchema, type Verb } from "../verbs/verb.ts";
 import type { Outputs } from "../verbs/wire.ts";
+import type { Alias } from "./aliases.ts";
+import { aliasRoutes } from "./routes.ts";
 import { extraRoutes, type ExtraRoute } from "./extra-routes.ts";
 
 /** What the document says of the server that gives it. */
-export type Info = { readonly version: string; readonly outputs: Outputs };
+export type Info = {
+  readonly version: string;
+  readonly outputs: Outputs;
+  /** The path below which the server stands. */
+  readonly prefix?: string;
+};
 
 type Operation = { readonly [word: string]: unknown };
 type Paths = Record<string, Record<string, Operation>>;
 
 /** Times are texts on the wire; in `outputs` they are what the library gives. */
-export function openapi(table: readonly (readonly [key: string, verb: Verb])[], { version, outputs }: Info): Schema {
+export function openapi(
+  table: readonly (readonly [key: string, verb: Verb])[],
+  { version, outputs, prefix = "" }: Info,
+): Schema {
   const paths: Paths = {};
   const add = (method: string, path: string, operation: Operation): void => {
     paths[path] = { ...paths[path], [method.toLowerCase()]: operation };
@@ -23,6 +33,10 @@ export function openapi(table: readonly (readonly [key: string, verb: Verb])[], 
     const route = readRoute(verb);
     if (route === undefined) continue;
     add(route.method, apiPrefix + route.path, operationOf(key, verb, route, outputs.outputs[key] ?? {}));
+    for (const { alias, ...other } of aliasRoutes([{ ...route, key, verb }])) {
+      const operation = operationOf(key, verb, other, outputs.outputs[key] ?? {});
+      add(alias.method, apiPrefix + alias.path, asAlias(operation, alias));
+    }
   }
   for (const [route, said] of Object.entries(extraRoutes)) {
     const [method = "", path = ""] = route.split(" ");
@@ -36,7 +50,7 @@ export function openapi(table: readonly (readonly [key: string, verb: Verb])[], 
       description: "Jobs, schedules, events, HTTP calls and records of a book, over HTTP. See docs/http.md.",
       license: { name: "MIT", identifier: "MIT" },
     },
-    servers: [{ url: "/", description: "The server that gave this document." }],
+    servers: [{ url: prefix === "" ? "/" : prefix, description: "The server that gave this document." }],
     security: [{ bearer: [] }, { cookie: [] }],
     tags: [...nounNames.map(tagOf), { name: "server", description: "What is about the server itself." }],
     paths: Object.fromEntries(Object.entries(paths).toSorted(([a], [b]) => (a < b ? -1 : 1))),
@@ -73,6 +87,20 @@ function operationOf(key: string, verb: Verb, route: Route, answer: Schema): Ope
     ...(body === undefined ? {} : { requestBody: body }),
     responses: { ...answersOf(verb, answer, of.changes), "4XX": problemAnswer, "5XX": problemAnswer },
   };
+}
+
+/** The same under another name, for the tenant that its path names. */
+function asAlias(operation: Operation, { method, path, key, accepted }: Alias): Operation {
+  const [id, tenant] = [
+    `${method} ${apiPrefix}${path}`,
+    { name: "tenant", in: "path", required: true, schema: { type: "string" } },
+  ];
+  const parameters = [tenant, ...(operation["parameters"] as Operation[]).filter((each) => each["name"] !== "tenant")];
+  const { 200: answer, ...others } = operation["responses"] as { 200: Operation };
+  const location = { Location: { description: "Where it stands.", schema: { type: "string" } } };
+  const found = { ...answer, headers: { ...(answer["headers"] as Operation | undefined), ...location } };
+  const responses = accepted === true ? { 202: found, ...others } : operation["responses"];
+  return { ...operation, operationId: id, summary: `the same as ${key}`, parameters, responses };
 }
 
 /** What is special about a verb, for programs that read the document. */

@@ -6,13 +6,13 @@ import { parseJson } from "../core/parse-json.ts";
 import { quote } from "../core/quote.ts";
 import { checkInput } from "../verbs/verb.ts";
 import { HttpRefusal } from "./problem.ts";
-import type { Route } from "./routes.ts";
+import type { VerbRoute } from "./routes.ts";
 
 export type Input = Record<string, unknown>;
 
 /** `param` gives a decoded part of the path. `body` is the text of a request that is no GET. */
 export function readInput(
-  { verb, method, inPath }: Route,
+  { verb, method, inPath }: VerbRoute,
   { param, url, body, also = {} }: { param(name: string): string; url: string; body: string; also?: Input },
 ): Input {
   const input: Input = {};
@@ -25,19 +25,25 @@ export function readInput(
   return checkInput(verb, { ...input, ...also });
 }
 
-function readQuery(url: string, fields: Route["verb"]["input"], inPath: readonly string[], input: Input): void {
+function readQuery(url: string, fields: VerbRoute["verb"]["input"], inPath: readonly string[], input: Input): void {
   const at = url.indexOf("?");
   if (at === -1) return;
   const end = url.indexOf("#", at);
   const query = new URLSearchParams(url.slice(at + 1, end === -1 ? undefined : end));
   for (const name of new Set(query.keys())) {
-    if (inPath.includes(name)) throw invalid(`${quote(name)} stands in the path of this route: leave it out of the query`);
+    if (inPath.includes(name))
+      throw invalid(`${quote(name)} stands in the path of this route: leave it out of the query`);
     const texts = query.getAll(name);
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
     // `checkInput` refuses what it does not know, with the nearest name.
     if (field === undefined) put(input, name, texts[0]);
     else if (field.fromTexts !== undefined) put(input, name, field.fromTexts(texts, name));
-    else if (field.kind === "list") put(input, name, texts.flatMap((text) => field.fromText(text, name)));
+    else if (field.kind === "list")
+      put(
+        input,
+        name,
+        texts.flatMap((text) => field.fromText(text, name)),
+      );
     else if (texts.length > 1) throw invalid(`${quote(name)} is given ${texts.length} times: give it once`);
     else put(input, name, field.fromText(texts[0] ?? "", name));
   }
@@ -48,7 +54,8 @@ function readBody(body: string, inPath: readonly string[], input: Input): void {
   const given = parseJson(body, { what: "the body", bytesMax: bodyBytesMax });
   if (!isPlain(given)) throw invalid(`the body is ${quote(given)}: give an object of fields`);
   for (const [name, value] of Object.entries(given)) {
-    if (inPath.includes(name)) throw invalid(`${quote(name)} stands in the path of this route: leave it out of the body`);
+    if (inPath.includes(name))
+      throw invalid(`${quote(name)} stands in the path of this route: leave it out of the body`);
     put(input, name, value);
   }
 }
@@ -70,7 +77,11 @@ export async function readText(request: Request): Promise<string> {
   const type = headers.get("content-type");
   if (declared === "0" || (declared === null && request.body === null)) return "";
   if (type === null || !/^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(type)) {
-    throw new HttpRefusal(415, "invalid", `the body is ${type === null ? "of no named type" : quote(type)}: send application/json`);
+    throw new HttpRefusal(
+      415,
+      "invalid",
+      `the body is ${type === null ? "of no named type" : quote(type)}: send application/json`,
+    );
   }
   if (headers.has("content-encoding")) {
     throw new HttpRefusal(415, "invalid", "the body is compressed: send it as it is");

@@ -1,28 +1,36 @@
 // The routes of the HTTP API, made from the table of verbs. Nothing here knows a verb by name.
+import { readRoute, type Route } from "../verbs/route.ts";
 import { everyVerb } from "../verbs/table.ts";
 import type { Verb } from "../verbs/verb.ts";
+import { aliases, type Alias } from "./aliases.ts";
 
-export type Route = {
+export type VerbRoute = Route & {
   /** `jobs.cancel`: how answers' schemas and clients name it. */
   readonly key: string;
   readonly verb: Verb;
-  readonly method: string;
-  /** `/jobs/{id}/cancel`, below the base of the API. */
-  readonly path: string;
-  /** The fields that stand in the path. */
-  readonly inPath: readonly string[];
 };
 
-export async function everyRoute(): Promise<Route[]> {
-  return (await everyVerb()).flatMap(([key, verb]) => routeOf(key, verb) ?? []);
+/** Those without a place first: `/events/replay` is written out, and `/events/{id}` would take it as well. */
+export async function everyRoute(): Promise<VerbRoute[]> {
+  const routes = (await everyVerb()).flatMap(([key, verb]) => {
+    const route = readRoute(verb);
+    return route === undefined ? [] : [{ ...route, key, verb }];
+  });
+  return routes.toSorted((a, b) => a.inPath.length - b.inPath.length);
 }
 
-/** None for a verb that only the command line has. */
-export function routeOf(key: string, verb: Verb, http: string | undefined = verb.http): Route | undefined {
-  if (verb.local === true || http === undefined) return undefined;
-  const [method = "", path = ""] = http.split(" ");
-  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
-  return { key, verb, method, path, inPath };
+export type AliasRoute = VerbRoute & { readonly alias: Alias };
+
+/** The same verbs below other paths. The tenant in the path is whose it is, and no field. */
+export function aliasRoutes(routes: readonly VerbRoute[]): AliasRoute[] {
+  return aliases.flatMap((alias) => {
+    const meant = routes.find(({ key }) => key === alias.key);
+    const route = meant === undefined ? undefined : readRoute({ ...meant.verb, http: `${alias.method} ${alias.path}` });
+    if (meant === undefined || route === undefined) return [];
+    return [
+      { ...route, key: meant.key, verb: meant.verb, alias, inPath: route.inPath.filter((name) => name !== "tenant") },
+    ];
+  });
 }
 
 /** As the router writes it: `/jobs/:id/cancel`. */

@@ -1,10 +1,7 @@
 // One request to one verb: who asks is known by now. The input is read, the verb runs, and its answer goes out in the form that the
 // verb's marks say.
 import { createHash } from "node:crypto";
-import type { Access } from "../access/access.ts";
-import type { Caller } from "../access/caller.ts";
-import type { Book } from "../book/book.ts";
-import { DaybookError, invalid } from "../core/error.ts";
+import { invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import type { Call } from "../verbs/verb.ts";
 import { toWire, type Outputs } from "../verbs/wire.ts";
@@ -14,21 +11,17 @@ import { keptReply, keyOf, type Reply } from "./kept-reply.ts";
 import type { OpenStreams } from "./open-streams.ts";
 import { problemOf } from "./problem.ts";
 import { readInput, readText, type Input } from "./read-input.ts";
-import type { Route } from "./routes.ts";
+import type { VerbRoute } from "./routes.ts";
+import { isOperation, runAudited, runOperation, waitMsMax, type Calling } from "./run-audited.ts";
 
-export type Asked = {
-  readonly route: Route;
+export type Asked = Calling & {
+  readonly route: VerbRoute;
   readonly request: Request;
   param(name: string): string;
   /** Fields that the route itself gives. */
   readonly also?: Input;
-  readonly caller: Caller;
-  readonly book: Book;
   /** The tenant that the caller named, or is bound to; null when it speaks for the whole book. */
   readonly tenant: string | null;
-  readonly access: Access;
-  readonly requestId: string;
-  readonly from: string;
   /** Where operations stand: `/api/v1/operations`. */
   readonly base: string;
   readonly outputs: Outputs;
@@ -40,9 +33,6 @@ export type Asked = {
 
 const jsonHeaders = { ...headersOfAll, "content-type": "application/json", "cache-control": "no-store" };
 
-/** A request that waits for something is answered by then, with what there is or a `timeout`. */
-const waitMsMax = 30_000;
-
 export async function runRoute(asked: Asked): Promise<Response> {
   const { route, request } = asked;
   const { method } = route;
@@ -51,7 +41,13 @@ export async function runRoute(asked: Asked): Promise<Response> {
   const key = keyOf(request.headers);
   const make = (): Promise<Reply> => change(asked, body);
   if (key === undefined) return responseOf(await make());
-  const keyed = { key, body, caller: asked.caller, tenant: asked.book.tenantId, route: `${method} ${new URL(request.url).pathname}` };
+  const keyed = {
+    key,
+    body,
+    caller: asked.caller,
+    tenant: asked.book.tenantId,
+    route: `${method} ${new URL(request.url).pathname}`,
+  };
   return responseOf(await keptReply(asked.access, keyed, make));
 }
 
@@ -68,16 +64,15 @@ async function answerRead(asked: Asked): Promise<Response> {
   if (answer === undefined) return new Response(null, { status: 204, headers: headersOfAll });
   const text = wireText(asked, answer);
   const etag = etagOf(answer, text);
-  if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers: { ...headersOfAll, etag } });
+  if (request.headers.get("if-none-match") === etag)
+    return new Response(null, { status: 304, headers: { ...headersOfAll, etag } });
   return new Response(text, { headers: { ...jsonHeaders, etag } });
 }
 
 /** A problem is a reply as well, since it is kept like one. */
 async function change(asked: Asked, body: string): Promise<Reply> {
   try {
-    const { route, request } = asked;
-    const also = { ...asked.also, ...revisionOf(asked), ...keyInVerb(asked) };
-    return await changed(asked, readInput(route, { ...asked, url: request.url, body, also }));
+    return await changed(asked, body);
   } catch (error) {
     const { problem, headers } = problemOf(error);
     asked.failed(error);
@@ -89,66 +84,26 @@ async function change(asked: Asked, body: string): Promise<Reply> {
   }
 }
 
-/** For a way in that has the input at hand, checked, and is given the answer in wire form or as the verb gives it. */
-export async function runInput(asked: Asked, input: Input): Promise<unknown> {
-  const { method, verb } = asked.route;
-  if (method === "GET") return verb.run(asked.book, input, callOf(asked));
-  const { body } = await changed(asked, input);
-  return body === "" || verb.text === true ? body : (JSON.parse(body) as unknown);
-}
-
-async function changed(asked: Asked, input: Input): Promise<Reply> {
-  const { route, book, access, caller } = asked;
-  const { verb, key: name } = route;
-  const isApplied = verb.destroys === undefined || input["apply"] === true;
-  if (verb.background === true && isApplied) {
-    const of = { verb: name, tenant: book.tenantId, caller, input };
-    const run: Parameters<Access["operations"]["start"]>[1] = async ({ signal, progress }) =>
-      onWire(asked, await verb.run(book, input, { ...callOf(asked), signal, progress }));
-    const [, operation] = await Promise.all([note(asked, input), access.operations.start(of, run)]);
+async function changed(asked: Asked, body: string): Promise<Reply> {
+  const { route, request, outputs } = asked;
+  const { verb } = route;
+  const also = { ...asked.also, ...revisionOf(asked), ...keyInVerb(asked) };
+  const input = readInput(route, { ...asked, url: request.url, body, also });
+  if (isOperation(verb, input)) {
+    const operation = await runOperation(asked, input, { call: callOf(asked), outputs });
+    const { id } = operation as { readonly id: string };
     return {
       status: 202,
-      headers: { location: `${asked.base}/operations/${operation.id}`, "content-type": "application/json" },
-      body: JSON.stringify(toWire(operation, asked.outputs.outputs["operations.show"], asked.outputs.defs)),
+      headers: { location: `${asked.base}/operations/${id}`, "content-type": "application/json" },
+      body: JSON.stringify(operation),
     };
   }
-  // Both are handed to the writer at once, so that they share a commit; neither is said before both are on disk.
-  const noting = note(asked, input);
-  const running = run(asked, input);
-  const [noted, ran] = await Promise.allSettled([noting, running]);
-  if (noted.status === "rejected") {
-    const hint = "it could not be written into the audit, so it may or may not have happened";
-    throw ran.status === "rejected" ? ran.reason : new DaybookError("unknown_outcome", `${hint}: look before repeating`);
-  }
-  if (ran.status === "rejected") {
-    const { problem } = problemOf(ran.reason);
-    access.outcome(noted.value, { status: problem.status, code: problem.code });
-    throw ran.reason;
-  }
-  const answer = ran.value;
+  const answer = await runAudited(asked, input, callOf(asked));
   const status = answer === undefined ? 204 : 200;
-  access.outcome(noted.value, { status, code: null });
-  if (verb.text === true) return { status, headers: { "content-type": "text/plain; charset=utf-8" }, body: String(answer) };
+  if (verb.text === true)
+    return { status, headers: { "content-type": "text/plain; charset=utf-8" }, body: String(answer) };
   if (answer === undefined) return { status, headers: {}, body: "" };
   return { status, headers: { "content-type": "application/json" }, body: wireText(asked, answer) };
-}
-
-// It is async so that a verb that throws at once is one that failed.
-async function run(asked: Asked, input: Input): Promise<unknown> {
-  return asked.route.verb.run(asked.book, input, callOf(asked));
-}
-
-function note({ route, access, caller, book, from, requestId }: Asked, input: Input): Promise<string> {
-  const [subject] = route.inPath.map((name) => input[name]);
-  return access.note({
-    caller,
-    tenant: book.tenantId,
-    verb: route.key,
-    subject: typeof subject === "string" ? subject : null,
-    input,
-    from,
-    requestId,
-  });
 }
 
 /** A signal costs more than most reads, so it is made for the verbs that ask for it. */
@@ -173,7 +128,8 @@ function wireText(asked: Asked, answer: unknown): string {
 
 /** The revision where the answer has one, so that a change can ask for it by `If-Match`; else what the text comes to. */
 function etagOf(answer: unknown, text: string): string {
-  const revision: unknown = typeof answer === "object" && answer !== null && "revision" in answer ? answer.revision : undefined;
+  const revision: unknown =
+    typeof answer === "object" && answer !== null && "revision" in answer ? answer.revision : undefined;
   if (typeof revision === "number") return `"${revision}"`;
   return `W/"${createHash("sha1").update(text).digest("base64url").slice(0, 16)}"`;
 }
@@ -185,7 +141,8 @@ function revisionOf({ route, request }: Asked): Input {
     throw invalid("If-Match is given to a route that knows no revisions: leave it out");
   }
   const [, revision] = /^"(\d{1,15})"$/.exec(given) ?? [];
-  if (revision === undefined) throw invalid(`If-Match is ${quote(given)}: give the ETag that the record was read with, such as "3"`);
+  if (revision === undefined)
+    throw invalid(`If-Match is ${quote(given)}: give the ETag that the record was read with, such as "3"`);
   return { ifRevision: Number(revision) };
 }
 
@@ -193,7 +150,9 @@ function revisionOf({ route, request }: Asked): Input {
 function keyInVerb({ route, request, caller }: Asked): Input {
   const key = keyOf(request.headers);
   if (key === undefined || !Object.hasOwn(route.verb.input, "idempotencyKey")) return {};
-  const own = createHash("sha256").update(`${caller.tokenId ?? "link"} ${key}`).digest("base64url");
+  const own = createHash("sha256")
+    .update(`${caller.tokenId ?? "link"} ${key}`)
+    .digest("base64url");
   return { idempotencyKey: `http:${own}` };
 }
 
@@ -223,8 +182,8 @@ function linesOf(items: AsyncIterable<unknown>, onEnd: () => void): Response {
   const utf8 = new TextEncoder();
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const { done = false, value } = await lines.next();
-      if (!done) return controller.enqueue(utf8.encode(`${String(value)}\n`));
+      const line = await lines.next();
+      if (line.done !== true) return controller.enqueue(utf8.encode(`${String(line.value)}\n`));
       onEnd();
       controller.close();
     },
@@ -233,7 +192,9 @@ function linesOf(items: AsyncIterable<unknown>, onEnd: () => void): Response {
       await lines.return?.();
     },
   });
-  return new Response(body, { headers: { ...headersOfAll, "content-type": "application/jsonl", "cache-control": "no-store" } });
+  return new Response(body, {
+    headers: { ...headersOfAll, "content-type": "application/jsonl", "cache-control": "no-store" },
+  });
 }
 
 function responseOf({ status, headers, body }: Reply): Response {

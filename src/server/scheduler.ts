@@ -8,7 +8,11 @@ export type Scheduler = {
   status(): SchedulerStatus;
 };
 
-export type SchedulerStatus = { readonly status: "running" | "stopped"; readonly session: string | null; readonly running: number };
+export type SchedulerStatus = {
+  readonly status: "running" | "stopped";
+  readonly session: string | null;
+  readonly running: number;
+};
 
 export function createScheduler(book: Book): Scheduler {
   let worker: Worker | undefined;
@@ -16,7 +20,11 @@ export function createScheduler(book: Book): Scheduler {
   let last: Promise<unknown> = Promise.resolve();
 
   function status(): SchedulerStatus {
-    return { status: worker === undefined ? "stopped" : "running", session: book.sessionId, running: worker?.running ?? 0 };
+    return {
+      status: worker === undefined ? "stopped" : "running",
+      session: book.sessionId,
+      running: worker?.running ?? 0,
+    };
   }
 
   function next(run: () => Promise<void>): Promise<SchedulerStatus> {

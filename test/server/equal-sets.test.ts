@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { describeApi } from "../../schema/openapi.ts";
 import { connect } from "../../src/client/connect.ts";
+import { aliases } from "../../src/server/aliases.ts";
 import { extraRoutes } from "../../src/server/extra-routes.ts";
 import { toolsOf } from "../../src/server/mcp/tool.ts";
 import outputs from "../../src/verbs/outputs.json" with { type: "json" };
@@ -33,6 +34,7 @@ test("the document of the API has an operation for each verb, at its route, and 
 
   const expected = [
     ...remote.map(([key, verb]) => [key, `${readRoute(verb)?.method} ${apiPrefix}${readRoute(verb)?.path}`]),
+    ...aliases.map(({ method, path }) => `${method} ${apiPrefix}${path}`).map((route) => [route, route]),
     ...Object.keys(extraRoutes).map((route) => [route, route]),
   ];
   assert.deepEqual(new Map(found as [string, string][]), new Map(expected as [string, string][]));

@@ -32,7 +32,11 @@ for (const backend of backends) {
     const otherBody = await ask("POST", "/events", { body: { topic: "order.sent" }, headers });
     const otherRoute = await ask("POST", "/jobs", { body: { name: "x" }, headers });
     const otherToken = await ask("POST", "/events", { body, headers, token: tokens.admin });
-    const otherTenant = await ask("POST", "/events", { body, headers, token: await token({ role: "operate", tenant: "acme" }) });
+    const otherTenant = await ask("POST", "/events", {
+      body,
+      headers,
+      token: await token({ role: "operate", tenant: "acme" }),
+    });
 
     assert.equal(await same.text(), text);
     assert.equal(otherBody.status, 409);

@@ -47,7 +47,11 @@ for (const backend of backends) {
     const { id } = await json<Job>("POST", "/jobs", { body: { name: "send-receipt" } });
     const unknown = id.replaceAll(/[0-9a-f]{4}$/g, "0000");
 
-    for (const [method, path] of [["GET", ""], ["POST", "/cancel"], ["GET", "/explanation"]] as const) {
+    for (const [method, path] of [
+      ["GET", ""],
+      ["POST", "/cancel"],
+      ["GET", "/explanation"],
+    ] as const) {
       const theirs = await ask(method, `/jobs/${id}${path}`, { token: other });
       const nobodys = await ask(method, `/jobs/${unknown}${path}`, { token: other });
       assert.equal(theirs.status, 404);
@@ -68,7 +72,7 @@ for (const backend of backends) {
   });
 
   test(`a record is changed only at the revision that If-Match names (${backend})`, async (t) => {
-        const Order = entity("order", { schema: z.object({ id: z.string(), total: z.number().optional() }), key: "id" });
+    const Order = entity("order", { schema: z.object({ id: z.string(), total: z.number().optional() }), key: "id" });
     const { json, ask } = await openServer(t, backend, { use: [Order] });
     await json("PUT", "/records/order", { body: { document: { id: "o-1", total: 1 } } });
 
@@ -76,12 +80,18 @@ for (const backend of backends) {
     const etag = read.headers.get("etag") ?? "";
     const body = { document: { id: "o-1", total: 2 } };
     const first = await ask("PUT", "/records/order", { body, headers: { "if-match": etag } });
-    const second = await ask("PUT", "/records/order", { body: { document: { id: "o-1", total: 3 } }, headers: { "if-match": etag } });
+    const second = await ask("PUT", "/records/order", {
+      body: { document: { id: "o-1", total: 3 } },
+      headers: { "if-match": etag },
+    });
 
     assert.equal(etag, '"1"');
     assert.equal(first.status, 200, await first.text());
     assert.equal(second.status, 409);
-    assert.equal((await ask("GET", "/records/order/record?key=o-1", { headers: { "if-none-match": '"2"' } })).status, 304);
+    assert.equal(
+      (await ask("GET", "/records/order/record?key=o-1", { headers: { "if-none-match": '"2"' } })).status,
+      304,
+    );
   });
 }
 
@@ -159,7 +169,9 @@ test("a request for another host or from another site's page is refused, and no 
 test("who fails to log in too often from one address is told to wait, and who is known is not", async (t) => {
   const { app, tokens } = await openServer(t, "sqlite");
   const of = async (token: string, address: string): Promise<Response> =>
-    app.fetch(new Request("http://127.0.0.1/api/v1/caller", { headers: { authorization: `Bearer ${token}` } }), { address });
+    app.fetch(new Request("http://127.0.0.1/api/v1/caller", { headers: { authorization: `Bearer ${token}` } }), {
+      address,
+    });
 
   for (let index = 0; index < 20; index++) assert.equal((await of(`dbk_${index}`, "10.0.0.1")).status, 401);
   const late = await of("dbk_21", "10.0.0.1");
