@@ -28,7 +28,7 @@ export type ServeOptions = {
   readonly origin?: readonly string[];
   readonly prefix?: string;
   readonly readOnly?: boolean;
-  readonly tools: "read" | "operate" | "admin";
+  readonly mcp: "read" | "operate" | "admin";
   readonly work: boolean;
   readonly accessLog?: boolean;
   readonly concurrency?: number;
@@ -52,7 +52,7 @@ export function serve(program: Command): void {
     .option("--prefix <path>", "the path below which it stands, such as /daybook")
     .option("--read-only", "refuse every change that comes over HTTP")
     .addOption(
-      new Option("--tools <role>", "what assistants may do at most by /mcp: read, operate, admin")
+      new Option("--mcp <role>", "what assistants may do at most, by /mcp: read, operate, admin")
         .choices(["read", "operate", "admin"])
         .default("read"),
     )

@@ -6,7 +6,6 @@ import type { Book } from "../book/book.ts";
 import { asDaybookError, DaybookError, errorCodes } from "../core/error.ts";
 import { readRoute } from "../verbs/route.ts";
 import type { Call, Verb } from "../verbs/verb.ts";
-import { toWire, type Outputs } from "../verbs/wire.ts";
 
 export type Calling = {
   readonly key: string;
@@ -39,37 +38,12 @@ export async function runAudited(calling: Calling, input: Input, call: Call): Pr
   throw ran.reason;
 }
 
-/** A caller that waits for something is answered by then, with what there is or a `timeout`. */
-export const waitMsMax = 30_000;
-
-/** Whether the verb goes on behind the answer: what it would do is said at once. */
-export function isOperation({ background, destroys }: Verb, input: Input): boolean {
-  return background === true && (destroys === undefined || input["apply"] === true);
-}
-
-/** Begins what may take minutes; the answer is the operation, to be looked at by its id. Answers are kept in wire form. */
-export async function runOperation(
-  calling: Calling,
-  input: Input,
-  { call, outputs: { outputs, defs } }: { readonly call: Call; readonly outputs: Outputs },
-): Promise<unknown> {
-  const { key, verb, book, access, caller } = calling;
-  const [, operation] = await Promise.all([
-    note(calling, input),
-    access.operations.start({ verb: key, tenant: book.tenantId, caller, input }, async ({ signal, progress }) => {
-      const { tenant } = call;
-      return toWire(await verb.run(book, input, { tenant, signal, progress, waitMsMax }), outputs[key], defs);
-    }),
-  ]);
-  return toWire(operation, outputs["operations.show"], defs);
-}
-
 // It is async so that a verb that throws at once is one that failed.
 async function run({ verb, book }: Calling, input: Input, call: Call): Promise<unknown> {
   return verb.run(book, input, call);
 }
 
-function note({ key, verb, access, caller, book, from, requestId }: Calling, input: Input): Promise<string> {
+export function note({ key, verb, access, caller, book, from, requestId }: Calling, input: Input): Promise<string> {
   const [subject] = (readRoute(verb)?.inPath ?? []).map((name) => input[name]);
   return access.note({
     caller,

@@ -1,6 +1,7 @@
 // One request to one verb: who asks is known by now. The input is read, the verb runs, and its answer goes out in the form that the
 // verb's marks say.
 import { createHash } from "node:crypto";
+import type { Access } from "../access/access.ts";
 import { invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import type { Call } from "../verbs/verb.ts";
@@ -12,7 +13,7 @@ import type { OpenStreams } from "./open-streams.ts";
 import { problemOf } from "./problem.ts";
 import { readInput, readText, type Input } from "./read-input.ts";
 import type { VerbRoute } from "./routes.ts";
-import { isOperation, runAudited, runOperation, waitMsMax, type Calling } from "./run-audited.ts";
+import { note, runAudited, type Calling } from "./run-audited.ts";
 
 export type Asked = Calling & {
   readonly route: VerbRoute;
@@ -32,6 +33,9 @@ export type Asked = Calling & {
 };
 
 const jsonHeaders = { ...headersOfAll, "content-type": "application/json", "cache-control": "no-store" };
+
+/** A request that waits for something is answered by then, with what there is or a `timeout`. */
+const waitMsMax = 30_000;
 
 export async function runRoute(asked: Asked): Promise<Response> {
   const { route, request } = asked;
@@ -72,7 +76,9 @@ async function answerRead(asked: Asked): Promise<Response> {
 /** A problem is a reply as well, since it is kept like one. */
 async function change(asked: Asked, body: string): Promise<Reply> {
   try {
-    return await changed(asked, body);
+    const { route, request } = asked;
+    const also = { ...asked.also, ...revisionOf(asked), ...keyInVerb(asked) };
+    return await changed(asked, readInput(route, { ...asked, url: request.url, body, also }));
   } catch (error) {
     const { problem, headers } = problemOf(error);
     asked.failed(error);
@@ -84,18 +90,27 @@ async function change(asked: Asked, body: string): Promise<Reply> {
   }
 }
 
-async function changed(asked: Asked, body: string): Promise<Reply> {
-  const { route, request, outputs } = asked;
-  const { verb } = route;
-  const also = { ...asked.also, ...revisionOf(asked), ...keyInVerb(asked) };
-  const input = readInput(route, { ...asked, url: request.url, body, also });
-  if (isOperation(verb, input)) {
-    const operation = await runOperation(asked, input, { call: callOf(asked), outputs });
-    const { id } = operation as { readonly id: string };
+/** For a way in that has the input at hand, checked, and is given the answer in wire form or as the verb gives it. */
+export async function runInput(asked: Asked, input: Input): Promise<unknown> {
+  const { method, verb } = asked.route;
+  if (method === "GET") return verb.run(asked.book, input, callOf(asked));
+  const { body } = await changed(asked, input);
+  return body === "" || verb.text === true ? body : (JSON.parse(body) as unknown);
+}
+
+async function changed(asked: Asked, input: Input): Promise<Reply> {
+  const { route, book, access, caller } = asked;
+  const { verb, key: name } = route;
+  const isApplied = verb.destroys === undefined || input["apply"] === true;
+  if (verb.background === true && isApplied) {
+    const of = { verb: name, tenant: book.tenantId, caller, input };
+    const run: Parameters<Access["operations"]["start"]>[1] = async ({ signal, progress }) =>
+      onWire(asked, await verb.run(book, input, { ...callOf(asked), signal, progress }));
+    const [, operation] = await Promise.all([note(asked, input), access.operations.start(of, run)]);
     return {
       status: 202,
-      headers: { location: `${asked.base}/operations/${id}`, "content-type": "application/json" },
-      body: JSON.stringify(operation),
+      headers: { location: `${asked.base}/operations/${operation.id}`, "content-type": "application/json" },
+      body: JSON.stringify(toWire(operation, asked.outputs.outputs["operations.show"], asked.outputs.defs)),
     };
   }
   const answer = await runAudited(asked, input, callOf(asked));

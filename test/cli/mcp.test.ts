@@ -50,7 +50,7 @@ for (const backend of backends) {
       (listed.value["items"] as { id: string }[]).map((each) => each.id),
       [id],
     );
-    assert.match(refused.text, /^forbidden: .*only reads/);
+    assert.match(refused.text, /^forbidden: .*--allow/);
     assert.equal(info.value["dialect"], backend);
     assert.equal((await book.jobs.get(id)).status, "queued");
     await book.close();

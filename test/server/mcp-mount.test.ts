@@ -32,8 +32,8 @@ test("the tools of a token are the verbs that its role may call, as far as the s
     admin: ["read", "operate", "admin", "worker"],
   };
 
-  for (const [tools, roles] of Object.entries(allowed) as [keyof typeof allowed, Role[]][]) {
-    const server = await openServer(t, "sqlite", { app: { tools } });
+  for (const [mcp, roles] of Object.entries(allowed) as [keyof typeof allowed, Role[]][]) {
+    const server = await openServer(t, "sqlite", { app: { mcp } });
     const callers = [
       ...(["read", "operate", "admin", "worker"] as const).map((role) => ({ role, tenant: "default" })),
       ...(["read", "operate", "admin"] as const).map((role) => ({ role, tenant: null })),
@@ -45,7 +45,7 @@ test("the tools of a token are the verbs that its role may call, as far as the s
       const names = await (await come(t, server, token)).names();
 
       const expected = verbs.filter((verb) => mayCall(verb, caller) && roles.includes(verb.role)).map(toolName);
-      assert.deepEqual(names, expected, `${role} of ${tenant ?? "the book"}, at a server that allows ${tools}`);
+      assert.deepEqual(names, expected, `${role} of ${tenant ?? "the book"}, at a server that allows ${mcp}`);
     }
   }
 });
@@ -74,7 +74,7 @@ test("without a known token, for another host or from a page of another site nob
 
 for (const backend of backends) {
   test(`${backend}: what an assistant changes is in the audit with its token, and belongs to its tenant`, async (t) => {
-    const server = await openServer(t, backend, { app: { tools: "operate" } });
+    const server = await openServer(t, backend, { app: { mcp: "operate" } });
     const { id: tokenId, secret } = await server.book.tokens.create({
       role: "operate",
       tenant: "acme",
@@ -99,7 +99,7 @@ for (const backend of backends) {
   });
 
   test(`${backend}: what may take minutes is an operation to look at`, async (t) => {
-    const server = await openServer(t, backend, { app: { tools: "admin" } });
+    const server = await openServer(t, backend, { app: { mcp: "admin" } });
     const { call } = await come(t, server, server.tokens.book);
 
     const dry = await call("retain", { jobs: "1d" });
@@ -112,7 +112,7 @@ for (const backend of backends) {
 }
 
 test("a server that refuses changes gives assistants what reads, whatever it allows them", async (t) => {
-  const server = await openServer(t, "sqlite", { app: { tools: "admin", readOnly: true } });
+  const server = await openServer(t, "sqlite", { app: { mcp: "admin", readOnly: true } });
   const { call, names } = await come(t, server, server.tokens.book);
 
   assert.ok(!(await names()).includes("jobs_enqueue"));

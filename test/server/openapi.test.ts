@@ -57,8 +57,8 @@ test("no two operations share a name, and each says who may and what goes wrong"
   }
 });
 
-/** They are about the caller, whoever that is, or give each what is theirs. */
-const forEverybody = ["GET /api/v1/caller", "POST /api/v1/logout", "POST /mcp"];
+/** They are about the caller, whoever that is. */
+const forEverybody = ["GET /api/v1/caller", "POST /api/v1/logout"];
 
 test("no time is a number on the wire", () => {
   assert.doesNotMatch(JSON.stringify(document), /x-time|epoch-ms/);
