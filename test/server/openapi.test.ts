@@ -58,7 +58,7 @@ test("no two operations share a name, and each says who may and what goes wrong"
 });
 
 /** They are about the caller, whoever that is. */
-const forEverybody = ["GET /api/v1/caller", "POST /api/v1/logout"];
+const forEverybody = ["GET /api/v1/caller", "POST /api/v1/logout", "POST /mcp"];
 
 test("no time is a number on the wire", () => {
   assert.doesNotMatch(JSON.stringify(document), /x-time|epoch-ms/);
