@@ -12,13 +12,14 @@ import { addNoun } from "./commands.ts";
 const handMade = {
   run: async () => (await import("./run.ts")).run,
   migrate: async () => (await import("./migrate.ts")).migrate,
+  init: async () => (await import("./init.ts")).init,
   config: async () => (await import("./config.ts")).config,
   completion: async () => (await import("./completion.ts")).completion,
 };
 
 type HandMade = keyof typeof handMade;
 
-const commands: readonly (NounName | HandMade)[] = ["run", "migrate", ...nounNames, "config", "completion"];
+const commands: readonly (NounName | HandMade)[] = ["run", "migrate", ...nounNames, "init", "config", "completion"];
 
 const about = "Looks after a book: the SQLite file, or the schema on PostgreSQL, that a program keeps its work in.";
 
