@@ -18,5 +18,6 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   records: async () => (await import("./records.ts")).records,
   telemetry: async () => (await import("./telemetry.ts")).telemetry,
   neighbour: async () => (await import("./neighbour.ts")).neighbour,
+  server: async () => (await import("./server.ts")).server,
   open: async () => (await import("./open.ts")).open,
 };

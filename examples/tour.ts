@@ -1,4 +1,4 @@
-// npm start: a walk through what Daybook does today, on a book that is thrown away at the end.
+// npm run tour: a walk through what Daybook does today, on a book that is thrown away at the end.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";

@@ -6,7 +6,7 @@ import { dirname, join, resolve } from "node:path";
 const dist = join(import.meta.dirname, "../dist");
 
 const reached = new Set<string>();
-for (const door of ["index", "book/kysely", "book/drizzle"]) reach(join(dist, `${door}.d.ts`));
+for (const door of ["index", "client/connect", "book/kysely", "book/drizzle"]) reach(join(dist, `${door}.d.ts`));
 for (const path of globSync("**/*.d.ts", { cwd: dist })) if (!reached.has(join(dist, path))) rmSync(join(dist, path));
 
 function reach(path: string): void {

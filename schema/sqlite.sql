@@ -3,7 +3,7 @@
 
 pragma application_id = 1148805739;
 
-pragma user_version = 8;
+pragma user_version = 9;
 
 CREATE TABLE daybook_app_instance (
   seq integer primary key,
@@ -20,6 +20,30 @@ CREATE TABLE daybook_app_instance (
   unique (tenant_id, app_key, instance_index, session_seq),
   check ((status = 'failed') = (error_type is not null))
 ) strict;
+
+CREATE TABLE daybook_audit (
+  seq integer primary key,
+  id text not null,
+  -- Null: what was done is about all tenants.
+  tenant_id text,
+  noted_at integer not null,
+  token_id text,
+  caller text not null,
+  role text not null check (role in ('read', 'operate', 'admin', 'worker')),
+  verb text not null,
+  subject text,
+  input text,
+  from_address text not null,
+  request_id text not null,
+  -- How it ended; null while nobody knows, and for ever when the process ended first.
+  ended_at integer,
+  status integer,
+  code text,
+  check ((ended_at is null) = (status is null)),
+  check (code is null or status is not null)
+) strict;
+
+CREATE INDEX audit_of_tenant on daybook_audit (tenant_id, seq);
 
 CREATE TABLE daybook_call (
   seq integer primary key,
@@ -471,12 +495,61 @@ CREATE TABLE daybook_listener_change (
   stamp text not null
 ) strict;
 
+CREATE TABLE daybook_login (
+  hash text primary key,
+  kind text not null check (kind in ('link', 'login')),
+  token_seq integer references daybook_token (seq) on delete cascade,
+  tenant_id text,
+  role text not null check (role in ('read', 'operate', 'admin', 'worker')),
+  created_at integer not null,
+  expires_at integer not null,
+  check (kind = 'login' or token_seq is null),
+  check (expires_at > created_at)
+) strict, without rowid;
+
+CREATE INDEX logins_of_token on daybook_login (token_seq) where token_seq is not null;
+
 CREATE TABLE daybook_migration (
   number integer primary key,
   name text not null,
   hash text not null,
   applied_at integer not null
 ) strict;
+
+CREATE TABLE daybook_operation (
+  seq integer primary key,
+  id text not null,
+  -- Null: it is about all tenants.
+  tenant_id text,
+  verb text not null,
+  token_id text,
+  caller text,
+  input text,
+  session_seq integer,
+  status text not null default 'running' check (status in ('running', 'completed', 'failed', 'cancelled', 'lost')),
+  done integer not null default 0 check (done >= 0),
+  total integer check (total >= 0),
+  started_at integer not null,
+  updated_at integer not null,
+  cancel_requested_at integer,
+  finished_at integer,
+  result text,
+  -- Why what it answered was not kept.
+  result_refused text,
+  error_code text,
+  error_message text,
+  check ((status = 'running') = (finished_at is null)),
+  -- What a cancelled one has done until then is kept too.
+  check (result is null or status in ('completed', 'cancelled')),
+  check ((status = 'failed') = (error_code is not null)),
+  check ((error_code is null) = (error_message is null))
+) strict;
+
+CREATE UNIQUE INDEX operations_by_id on daybook_operation (id);
+
+CREATE INDEX operations_of_tenant on daybook_operation (tenant_id, seq);
+
+CREATE INDEX operations_open on daybook_operation (session_seq) where status = 'running';
 
 CREATE TABLE daybook_paused_name (
   tenant_id text not null,
@@ -664,6 +737,28 @@ CREATE TABLE daybook_registration (
   check ((kind = 'schedule') = (trigger_value is not null)),
   check (last_registered_at >= first_registered_at)
 ) strict;
+
+CREATE TABLE daybook_reply (
+  tenant_id text not null,
+  token_id text not null,
+  key text not null,
+  -- Of the request that has the key: another one gets it when the first was given up.
+  id text not null,
+  route text not null,
+  body_hash text not null,
+  session_seq integer,
+  begun_at integer not null,
+  finished_at integer,
+  status integer,
+  headers text,
+  body text,
+  primary key (tenant_id, token_id, key),
+  check ((finished_at is null) = (status is null)),
+  check ((finished_at is null) = (headers is null)),
+  check ((finished_at is null) = (body is null))
+) strict;
+
+CREATE INDEX replies_to_leave on daybook_reply (begun_at);
 
 CREATE TABLE daybook_reservation (
   seq integer primary key,
@@ -929,6 +1024,26 @@ CREATE TABLE daybook_session_host (
 ) strict;
 
 CREATE UNIQUE INDEX session_hosts_once on daybook_session_host (session_seq, name, coalesce(queue, ''));
+
+CREATE TABLE daybook_token (
+  seq integer primary key,
+  id text not null unique,
+  hash text not null,
+  name text not null,
+  -- Null: it is of the whole book.
+  tenant_id text,
+  role text not null check (role in ('read', 'operate', 'admin', 'worker')),
+  -- What a worker may take: lists as JSON; null means all.
+  queues text,
+  names text,
+  created_at integer not null,
+  expires_at integer,
+  last_used_at integer,
+  revoked_at integer,
+  check (role = 'worker' or (queues is null and names is null)),
+  check (expires_at > created_at),
+  check (revoked_at >= created_at)
+) strict;
 
 CREATE VIEW daybook_job_now as select job.seq, job.tenant_id, job.id, job.lane_seq, job.name, case when line.seq is not null then line.status
 when job.cancelled_at is not null or run.status = 'cancelled' then 'cancelled'

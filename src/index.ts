@@ -9,6 +9,21 @@ export type { CommandEnvironment } from "./jobs/command/program.ts";
 export type { CommandRecord } from "./jobs/command/command-record.ts";
 export type { Artifact } from "./jobs/command/artifacts.ts";
 export type { Book, BookZone } from "./book/book.ts";
+export type { Access } from "./access/access.ts";
+export type { Audit, AuditEntry, AuditFilter, AuditNote } from "./access/audit.ts";
+export type { Caller } from "./access/caller.ts";
+export type { LinkOptions, Login } from "./access/login.ts";
+export type {
+  NewOperation,
+  Operation,
+  OperationFilter,
+  Operations,
+  OperationStatus,
+  Operator,
+  Running,
+} from "./access/operations.ts";
+export type { Begun, Replies, Reply, ReplyKey } from "./access/replies.ts";
+export type { MadeToken, Role, TokenFilter, TokenOptions, TokenRecord, Tokens } from "./access/token.ts";
 export type { Retained } from "./open/retain.ts";
 export type { RetainOptions, Retention } from "./open/retention.ts";
 export type { JobRule } from "./jobs/retain/retain.ts";

@@ -22,6 +22,9 @@ const withoutTenant = [
     "run_fold",
     "schedule_zone",
     "retention",
+    // Who may use the book: its owner looks after all of them, and each says for which tenant it is.
+    "token",
+    "login",
   ],
   // Each row is of one series of runs, which has the tenant, and is found by that alone.
   ...["run_rollup", "run_failure"],
@@ -32,7 +35,7 @@ const withoutTenant = [
 /** Indexes that lead with a row's inner key like those of references, or with an id that the book makes: jobs, their rows of
  *  other tables and runs have no foreign keys, which cost each job (decision 018). */
 const byNumberOrId = [
-  ...["daybook_job_id_key", "sqlite_autoindex_daybook_job_1", "runs_by_id"],
+  ...["daybook_job_id_key", "sqlite_autoindex_daybook_job_1", "runs_by_id", "operations_by_id"],
   ...["jobs_of_group", "jobs_one_retry", "job_keys_of_job", "job_steps_of_job", "permits_of_job", "runs_one_per_job"],
   "reservations_one_per_lane",
 ];
@@ -42,6 +45,8 @@ const acrossTenants = [
   "rates_to_open", // and lets in those whose rate has opened
   "schedules_due", // and fires the schedules that are due
   "call_hosts_to_probe", // and lets a call try a host that was left alone
+  "operations_open", // a process that ends another finds what that had begun
+  "replies_to_leave", // and lets go what is a day old
   "run_commands_open", // a worker ends the programs that a dead one of its host has left behind
 ];
 

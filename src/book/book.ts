@@ -1,9 +1,13 @@
 // The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
+import type { Access } from "../access/access.ts";
+import type { Audit } from "../access/audit.ts";
+import type { Operations } from "../access/operations.ts";
+import type { Tokens } from "../access/token.ts";
 import { straysOf } from "../apps/handler.ts";
 import { callReads, callVerbs, type Calls } from "../calls/calls.ts";
 import { reseal, type Resealed } from "../calls/reseal.ts";
 import { appVerbs, type Apps } from "./app-verbs.ts";
-import { DaybookError, invalid } from "../core/error.ts";
+import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { checkTenant } from "../core/name.ts";
 import { backupBook, type BackupReport } from "../storage/backup.ts";
@@ -39,6 +43,8 @@ import type { RetainOptions } from "../open/retention.ts";
 import { openSessions, type Sessions } from "../telemetry/session.ts";
 import { workUntilSignal } from "./work.ts";
 import { readTx, runUserUnit, type ReadTx, type UserTx } from "./user-tx.ts";
+import { aboutAllTenants, accessVerbs, withAccess } from "./book-access.ts";
+import { backupVerbs, type Backups } from "./backups.ts";
 import { bookRecords, type Records } from "./book-records.ts";
 import { closeRooms } from "../open/close-rooms.ts";
 import { copyMarks, held, markAsCopy, release, type Held, type Released, type ReleaseOptions } from "./copy.ts";
@@ -71,6 +77,14 @@ export type Book = AsyncDisposable & {
   readonly runs: Runs;
   readonly telemetry: TelemetryReads;
   readonly records: Records;
+  /** Who may use the book from elsewhere. It is about all tenants: a tenant's handle refuses it. */
+  readonly tokens: Tokens;
+  /** What was changed through a server, by whom and from where. */
+  readonly audit: Audit;
+  /** What takes long and was begun through a server. */
+  readonly operations: Operations;
+  /** What a server stands on. It is about all tenants: a tenant's handle throws `forbidden`. */
+  readonly access: Access;
   /** Runs `work` in one transaction: all of it happens, or none of it, and when this resolves it is on disk. It may
    *  run more than once, so it must have no effects outside `tx`.
    *
@@ -106,6 +120,8 @@ export type Book = AsyncDisposable & {
    *  holds everything that was open, until it is released. It is about all tenants, so `book.tenant(id)` and a handler's `book`
    *  refuse it; a job that makes backups calls it on the book that `open()` returned. */
   backup(path: string, options?: { overwrite?: boolean }): Promise<BackupReport>;
+  /** Backups in the book's own folder, for who names no path. They are about all tenants. */
+  readonly backups: Backups;
   /** What a copy of a book holds, of all tenants: jobs by tenant and kind, and schedules. Both lists are empty in other books. */
   held(filter?: HeldFilter): Promise<Held>;
   /** Lets go what a copy holds, or of that what is named, or drops it.
@@ -163,14 +179,21 @@ export type Book = AsyncDisposable & {
   close(): Promise<void>;
 };
 
-/** `whole`: the handle that open() returns, which also sees what belongs to no tenant or to all. */
-export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: false }): Book {
+type Seen = {
+  /** The handle that open() returns, which also sees what belongs to no tenant or to all. */
+  readonly whole?: boolean;
+  /** Names of jobs that this process does not know are enqueued all the same: others may host them. */
+  readonly namesOnTrust?: boolean;
+};
+
+export function createBook(rooms: Rooms, tenantId: string, { whole = false, namesOnTrust = false }: Seen = {}): Book {
   const seenBy = whole ? null : tenantId;
   const { store, attachment } = rooms;
   const of: Of = { store, tenant: tenantId };
   const within: Within = (unit, { shared } = { shared: false }) =>
     store.write(unit, { by: shared ? "shared" : "engine", tenant: tenantId });
-  const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false);
+  const strict = rooms.worker !== false && !namesOnTrust;
+  const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, strict);
   const refuse = (verb: string): void => refuseVerb(`book.${verb}`, store);
   const close = async (): Promise<void> => {
     refuseInsideUnit("book.close", store);
@@ -204,7 +227,12 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       reseal: (options) => reseal(store, rooms.calls.settings.keys, options),
       info: async () => ({ ...(await readInfo(store)), zone: await readBookZone((of) => store.read(of)) }),
     };
-  const book: Book = {
+  const backups = backupVerbs({
+    files: rooms.jobs.files,
+    now: () => store.clock.now(),
+    backup: ofAllTenants.backup,
+  });
+  const book: Omit<Book, "access"> = {
     location: store.location,
     tenantId,
     get sessionId() {
@@ -212,7 +240,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     },
     sessions: outsideUnits(of, "sessions", openSessions(store, attachment, seenBy)),
     jobs: outsideUnits(of, "jobs", {
-      ...jobVerbs(rooms.jobs, rooms.worker !== false, within, undefined, {
+      ...jobVerbs(rooms.jobs, strict, within, undefined, {
         tenant: tenantId,
         enqueue: rooms.enqueue,
       }),
@@ -266,6 +294,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     runs: outsideUnits(of, "runs", openRuns(store, tenantId, seenBy)),
     telemetry: outsideUnits(of, "telemetry", telemetryReads(store, tenantId, seenBy)),
     records: bookRecords(rooms, tenantId),
+    ...accessVerbs(rooms, of, whole),
     write: (work) =>
       namingCaller(() => {
         refuse("write");
@@ -292,7 +321,12 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     ...wrapVerbs(ofAllTenants, (name, verb) => async (...args) => {
       refuse(name);
       if (whole) return verb(...args);
-      throw new DaybookError("forbidden", `${name} is about all tenants: call it on the book that open() returned`);
+      throw aboutAllTenants(name);
+    }),
+    backups: wrapVerbs(backups, (name, verb) => async (...args) => {
+      refuse(`backups.${name}`);
+      if (whole) return verb(...args);
+      throw aboutAllTenants(`backups.${name}`);
     }),
     async metrics() {
       refuse("metrics");
@@ -319,7 +353,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     close,
     [Symbol.asyncDispose]: close,
   };
-  return keepRooms(book, rooms);
+  return keepRooms(withAccess(book, rooms, whole), rooms);
 }
 
 function checkWork(verb: string, work: unknown): void {

@@ -1,5 +1,6 @@
 // A copy of a book: what `backup` writes, and what a file that was copied by other means is marked as. The original may do, or have
 // done, whatever was open when the copy was made, so the copy holds all of that until an operator releases or drops it.
+import { endCopiedOperations } from "../access/operations.ts";
 import { callJobs, holdCalls } from "../calls/attempt/settled.ts";
 import { callKind } from "../calls/call.ts";
 import { conflict, invalid } from "../core/error.ts";
@@ -20,7 +21,7 @@ import { endCopiedSessions, goneSessions, runningSessions, type SessionRow } fro
 
 /** What tells a copy that it is one, as statements to be run on it. */
 export function copyMarks(now: number): readonly Sql[] {
-  return [...holdJobs(now), ...holdCalls(now), ...holdSchedules, ...endCopiedSessions];
+  return [...holdJobs(now), ...holdCalls(now), ...holdSchedules, ...endCopiedSessions, ...endCopiedOperations(now)];
 }
 
 /** What a copy holds. */

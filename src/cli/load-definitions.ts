@@ -8,6 +8,7 @@ import { systemClock } from "../core/clock.ts";
 import { DaybookError, invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { nearest } from "../core/suggest.ts";
+import type { Verb } from "../verbs/verb.ts";
 import type { AnyJob } from "../jobs/define.ts";
 import type { AnyRecordType } from "../records/define/definition.ts";
 import type { Definition } from "../open/use.ts";
@@ -105,6 +106,29 @@ export async function withConfig(
   } finally {
     systemClock.after(500, () => process.exit());
   }
+}
+
+/** For a command that runs many verbs: the jobs and records that are declared, and none where there is no config. */
+export async function usableDefinitions({ module, config }: Sources): Promise<readonly Used[]> {
+  const found =
+    module === undefined
+      ? ((await loadConfig(config))?.definitions ?? [])
+      : (await loadDefinitions({ module, config })).use;
+  return [...usedOf(found, "job"), ...usedOf(found, "record")];
+}
+
+/** Those of a verb's kind, and the ones that its input names among them. */
+export function needed(
+  { definitions: need, definitionKind, definitionsOf }: Verb,
+  input: Readonly<Record<string, unknown>>,
+  definitions: readonly Used[],
+): readonly Used[] {
+  if (need === undefined) return [];
+  const kind = definitionKind ?? "job";
+  const found = usedOf(definitions, kind);
+  const from = "what this process was started with (--from, --config)";
+  if (need === "must") for (const name of definitionsOf?.(input) ?? []) pickDefinition(found, { kind, name, from });
+  return found;
 }
 
 function usedOf(definitions: readonly Definition[], kind: UsedKind): Used[] {

@@ -8,7 +8,7 @@ import { quote } from "../core/quote.ts";
 import { forShell } from "./more-line.ts";
 import type { Answer } from "./with-book.ts";
 
-const packageRoot = fileURLToPath(new URL("../../", import.meta.url));
+const packageRoot = dirname(fileURLToPath(new URL("../../package.json", import.meta.url)));
 
 /** What starts each project. */
 const starts = {

@@ -1,9 +1,9 @@
 // The whole command line: its global options and the list of its commands. A noun of the table of verbs brings its commands when
 // the arguments name it, and what a command needs to do its work is imported when it runs, so that help and slips of the hand
 // are answered at once.
-import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { invalid } from "../core/error.ts";
+import { packageVersion } from "../core/version.ts";
 import { nounNames, nounOf, type NounName } from "../verbs/table.ts";
 import { kebab } from "../verbs/verb.ts";
 import { addNoun } from "./commands.ts";
@@ -11,7 +11,9 @@ import { addNoun } from "./commands.ts";
 /** Commands whose work is more than an operation on data, so they are made by hand. */
 const handMade = {
   run: async () => (await import("./run.ts")).run,
+  serve: async () => (await import("./serve.ts")).serve,
   migrate: async () => (await import("./migrate.ts")).migrate,
+  mcp: async () => (await import("./mcp.ts")).mcp,
   init: async () => (await import("./init.ts")).init,
   config: async () => (await import("./config.ts")).config,
   completion: async () => (await import("./completion.ts")).completion,
@@ -19,7 +21,11 @@ const handMade = {
 
 type HandMade = keyof typeof handMade;
 
-const commands: readonly (NounName | HandMade)[] = ["run", "migrate", ...nounNames, "init", "config", "completion"];
+const commands: readonly (NounName | HandMade)[] = [
+  ...(["run", "serve", "mcp", "migrate"] as const),
+  ...nounNames,
+  ...(["init", "config", "completion"] as const),
+];
 
 const about = "Looks after a book: the SQLite file, or the schema on PostgreSQL, that a program keeps its work in.";
 
@@ -63,7 +69,7 @@ type Making = {
 export async function createProgram({ json, isNamed }: Making): Promise<Command> {
   const program = new Command("daybook")
     .description(about)
-    .version(readVersion(), "-V, --version", "print the version of daybook")
+    .version(packageVersion(), "-V, --version", "print the version of daybook")
     .helpOption("-h, --help", "print this help")
     .helpCommand(false)
     .addOption(new Option("--book <url>", 'the book: a file, or "postgres://…"').env("DAYBOOK_BOOK"))
@@ -107,9 +113,4 @@ function nameHelp(command: Command, path: string): void {
     throw Object.assign(error, { help: `${path} --help` });
   });
   for (const each of command.commands) nameHelp(each, `${path} ${each.name()}`);
-}
-
-function readVersion(): string {
-  const manifest = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(manifest) as { version: string }).version;
 }

@@ -35,9 +35,9 @@ type Opening = { readonly verb: Verb; readonly input: Input; readonly use: reado
 export function accessOf(command: Command, { verb, input, use }: Opening): Access {
   const { role, destroys, needs = role === "read" ? "read" : "write" } = verb;
   const isDestroying = destroys === true || (destroys !== undefined && input[destroys] === true);
-  if (needs === "read" || (isDestroying && input["apply"] !== true)) return looking;
   const { files } = command.opts<{ files?: string }>();
   const given = verb.files === true && files !== undefined ? { files } : {};
+  if (needs === "read" || (isDestroying && input["apply"] !== true)) return { ...looking, ...given };
   return { ...(needs === "session" ? working : changing), ...given, use };
 }
 

@@ -69,6 +69,11 @@ export const limits = {
   readBytesMax: 67_108_864,
   // A page ends early here and the next one continues: 500 documents of 1 MiB would be half a gigabyte.
   pageBytesMax: 4_194_304,
+  // An assistant reads every byte of an answer, and what it can keep in mind is small; more is asked for in pages.
+  toolBytesMax: 65_536,
+  // What happens is given to it in one answer: the first of it, of the next seconds.
+  toolItemsMax: 100,
+  toolStreamMs: 5000,
   // SQLite cuts the WAL back to this size when it starts over. Above this size new reads wait for that, and reads that have kept it
   // from starting over for `walHeldMs` are ended.
   walBytesMax: 67_108_864,
@@ -248,6 +253,33 @@ export const limits = {
   traversalPathsMax: 10_000,
   // How often book.records.transact runs its function again after a conflict.
   transactRetriesMax: 3,
+  // A one-time link is clicked at once; a login lasts a working week, one that no token vouches for a day.
+  linkMs: 900_000,
+  loginMs: 604_800_000,
+  linkLoginMs: 86_400_000,
+  // For how long a process believes what it last read of a token; that it was revoked elsewhere is mostly heard sooner.
+  tokenMs: 1000,
+  tokensCachedMax: 1000,
+  // When a token was last used is known to this; each use would be a write.
+  tokenUsedMs: 60_000,
+  // What a worker token names; more is all.
+  tokenNamesMax: 100,
+  // Who did what is asked for months later; of what was given, the beginning tells what it was about.
+  auditDays: 90,
+  auditInputBytesMax: 4096,
+  auditTextBytesMax: 500,
+  auditItemsMax: 50,
+  // How changes ended is written in batches, soon after; so many wait in memory while the book cannot be written.
+  auditOutcomeMs: 250,
+  auditOutcomesMax: 10_000,
+  // A client tries a request again for minutes. A request that is under way for so long has been given up.
+  replyMs: 86_400_000,
+  replyBegunMs: 3_600_000,
+  replyKeyBytesMax: 255,
+  // Long operations are looked at for days; their progress is written about once a second.
+  operationDays: 30,
+  operationProgressMs: 1000,
+  operationStopMs: 5000,
   // A hundred years: beyond it a duration is a mistake of units, and now + duration stays a date that can be written.
   durationMsMax: 3_155_760_000_000,
 } as const;

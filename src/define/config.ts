@@ -28,6 +28,17 @@ export type Config = {
   readonly calls?: CallOptions;
   /** How long things stay, as `open` takes it, for `daybook run`. */
   readonly retention?: Retention;
+  /** For `daybook serve`. */
+  readonly server?: ServerConfig;
+};
+
+export type ServerConfig = {
+  /** The books to serve by their names, when no other is named: the first stands at `/api/v1`, each at `/books/<name>/api/v1`. */
+  readonly books?: Readonly<Record<string, string>>;
+  /** Host names by which it may be asked, besides those of its own machine. */
+  readonly hosts?: readonly string[];
+  /** Origins whose pages may change things. */
+  readonly origins?: readonly string[];
 };
 
 /** What a config says, checked. */
@@ -37,6 +48,7 @@ export type Configured = {
   readonly calls: CallOptions | undefined;
   readonly zone: string | undefined;
   readonly retention: Retention | undefined;
+  readonly server: ServerConfig | undefined;
 };
 
 export type ConfigCommand = Omit<CommandOptions<never>, "params"> & { readonly params?: StandardSchemaV1 };
@@ -49,8 +61,8 @@ export function readConfig(file: string, config: unknown): Configured {
     if (!isObject(config)) {
       throw invalid(`its default export is ${quote(config)}: export default { use: […], commands: { … } }`);
     }
-    refuseUnknown(config, ["use", "commands", "apps", "zone", "calls", "retention"], "the config");
-    const { use = [], commands = {}, apps = {}, zone, calls, retention } = config;
+    refuseUnknown(config, ["use", "commands", "apps", "zone", "calls", "retention", "server"], "the config");
+    const { use = [], commands = {}, apps = {}, zone, calls, retention, server } = config;
     if (!isObject(commands)) throw invalid(`"commands" is ${quote(commands)}: give { name: { argv: […] } }`);
     if (!isObject(apps)) throw invalid(`"apps" is ${quote(apps)}: give { key: { instances: [{ … }] } }`);
     if (calls !== undefined && !isObject(calls)) throw invalid(`"calls" is ${quote(calls)}: give { allow: […] }`);
@@ -63,11 +75,28 @@ export function readConfig(file: string, config: unknown): Configured {
       calls,
       zone: zone === undefined ? undefined : zoneOf(zone as string).name,
       retention: retention === undefined ? undefined : checkRetention(retention, "retention"),
+      server: server === undefined ? undefined : checkServer(server),
     };
   } catch (error) {
     const { code, message, details } = asDaybookError(error);
     throw new DaybookError(code, `${file}: ${message}`, { cause: error, details: { ...details, path: file } });
   }
+}
+
+function checkServer(server: unknown): ServerConfig {
+  if (!isObject(server)) throw invalid(`"server" is ${quote(server)}: give { books: { shop: "shop.db" } }`);
+  refuseUnknown(server, ["books", "hosts", "origins"], "server");
+  const { books = {}, hosts = [], origins = [] } = server;
+  if (!isObject(books) || !Object.values(books).every((url) => typeof url === "string" && url !== "")) {
+    throw invalid(
+      `the books of "server" are ${quote(books)}: give their names and where they are, { shop: "shop.db" }`,
+    );
+  }
+  for (const [name, list] of Object.entries({ hosts, origins })) {
+    if (Array.isArray(list) && list.every((each) => typeof each === "string")) continue;
+    throw invalid(`${name} of "server" is ${quote(list)}: give a list of texts`);
+  }
+  return server;
 }
 
 function toJob(name: string, options: unknown): AnyJob {

@@ -1,5 +1,6 @@
 // The end of a book in this process: what runs is ended first, then what others may wait for is let go, then the store.
 import { AsyncLocalStorage } from "node:async_hooks";
+import { closeAccess, endAccessOf } from "../access/access.ts";
 import { leaveBrokers } from "../calls/sink/broker.ts";
 import { DaybookError } from "../core/error.ts";
 import { endWaiting } from "../jobs/result.ts";
@@ -38,6 +39,7 @@ async function endAll(rooms: Rooms): Promise<void> {
   // Live handlers are told at once: they do not wait for the jobs, which may take their whole grace.
   await Promise.all([live?.bus.quiet(), ...[...workers].map((worker) => worker.stop())]);
   await apps?.here.close();
+  await closeAccess(rooms.access);
   await live?.close();
   // Not before: a handler that waits for another job ends by its signal, which counts no attempt.
   endWaiting(store);
@@ -59,7 +61,10 @@ async function leave({ attachment, store, jobs, calls, rollUp, worker, log }: Ro
   if (worker !== false) await rollUp.stop();
   try {
     // Queues that this process holds go on without waiting until another finds out that it has ended.
-    await attachment?.detach((tx, { seq }) => freeReservationsOf(tx, jobs, seq));
+    await attachment?.detach(async (tx, { seq }) => {
+      await freeReservationsOf(tx, jobs, seq);
+      await endAccessOf(tx, seq);
+    });
   } finally {
     log.close();
     // A book that can no longer be written is closed all the same; others will find its session silent.

@@ -1,5 +1,6 @@
 // What the rooms put into the schema: their tables, and the views that a book has on request.
 import type { Migration } from "../storage/migrate.ts";
+import { accessMigrations } from "../access/migrations.ts";
 import { appMigrations, appViews } from "../apps/migrations.ts";
 import { eventMigrations, eventViews } from "../events/migrations.ts";
 import { jobMigrations } from "../jobs/migrations.ts";
@@ -19,6 +20,7 @@ export const migrations: readonly Migration[] = [
   ...eventMigrations,
   ...appMigrations,
   ...recordMigrations,
+  ...accessMigrations,
 ].sort((a, b) => a.number - b.number);
 
 /** Each behind those that it reads. A book has them when its opener asks: docs/origins.md. */

@@ -1,5 +1,6 @@
 // open(): checks the options, opens the store, attaches the process.
 import { announceTo, announceCalls, recordHooks, tellSessionLost } from "./announce.ts";
+import { endAccessOf, openAccess } from "../access/access.ts";
 import { callJobs } from "../calls/attempt/settled.ts";
 import { callKind } from "../calls/call.ts";
 import { callJob } from "../calls/attempt/send.ts";
@@ -139,6 +140,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
               void store.write((tx) => moveInstances(tx, lost.seq, key.seq)).catch(() => undefined),
             onSilent: async (tx, session) => {
               await recoverSession(tx, ports, session.seq);
+              await endAccessOf(tx, session.seq);
               await tellSessionLost(tx, session);
               if (options.worker !== false) tx.afterCommit(() => void endOrphans(jobs).catch(() => undefined));
             },
@@ -175,6 +177,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
         : { tenant, here: openApps({ engine: jobs, live, bookFor: (of) => createBook(roomsIn(store), of) }, tenant) };
     const rooms: Rooms = {
       store,
+      access: openAccess(store, () => attachment?.session().seq ?? null),
       attachment,
       jobs,
       rollUp,

@@ -1,5 +1,6 @@
 // Retention, the one way in which anything leaves a book for its age: what a person asks for, and what a process that works does
 // soon after it began and every hour.
+import { retainAccess } from "../access/retain.ts";
 import { callKind } from "../calls/call.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid, isDaybookError } from "../core/error.ts";
@@ -14,7 +15,7 @@ import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { readPolicy, takeTurn } from "../telemetry/retention/policy.ts";
 import { retainTelemetry } from "../telemetry/retention/retain.ts";
-import { policyFor, retentionParts, rulesOf, type Policy, type RetainOptions } from "./retention.ts";
+import { auditAge, policyFor, retentionParts, rulesOf, type Policy, type RetainOptions } from "./retention.ts";
 import type { Rooms } from "./rooms.ts";
 
 /** What a process that works does once a minute besides: fold what another has left, and once an hour let go what is old.
@@ -52,7 +53,13 @@ export function everyMinute(
 /** Says whether something left. That it left by default, which nobody has said, is worth a line on stderr once. */
 async function retainInTurn(rooms: Pick<Rooms, "store" | "jobs" | "log">, first: "info" | "warn"): Promise<boolean> {
   if (!(await rooms.store.write(takeTurn))) return false;
-  const done = await retain(rooms, null, { apply: true });
+  const { store } = rooms;
+  const now = store.time.atLeast();
+  const age = await auditAge(store);
+  const done = {
+    ...(await retain(rooms, null, { apply: true })),
+    ...(await retainAccess(store, { now, auditBy: age === false ? null : now - durationMs(age) })),
+  };
   const removed = Object.fromEntries(counted.map((part) => [part, done[part]] as const).filter(([, rows]) => rows > 0));
   if (Object.keys(removed).length === 0) return false;
   const byDefault = (await readPolicy(rooms.store)) === "{}";
@@ -62,7 +69,7 @@ async function retainInTurn(rooms: Pick<Rooms, "store" | "jobs" | "log">, first:
   return true;
 }
 
-const counted = ["jobs", "calls", "reservations", "runs", "logs", "events", "decisions", "rollups"] as const;
+const counted = ["jobs", "calls", "reservations", "runs", "logs", "events", "decisions", "rollups", "audit"] as const;
 
 /** How many rows of each kind leave. */
 export type Retained = {

@@ -31,19 +31,24 @@ export type Retention = {
   readonly decisions?: Duration | false;
   /** Counts of runs by minute, hour and day; default 400 days. */
   readonly rollups?: Duration | false;
+  /** What was changed through a server, and by whom; default 90 days. It leaves by this alone: nobody removes it by hand. */
+  readonly audit?: Duration | false;
   /** About how many bytes the runs and lines of live listeners may take; the oldest leave first. Default 1 GiB. */
   readonly sizeMax?: number | false;
 };
 
+/** What can be removed by hand. */
+type ByHand = Omit<Retention, "audit">;
+
 /** Of what is named, what is old leaves; `true`: as the book's policy says. When nothing is named, all of it as the policy says. */
 export type RetainOptions = {
-  readonly [Part in keyof Retention]?: Exclude<Retention[Part], false> | true;
+  readonly [Part in keyof ByHand]?: Exclude<ByHand[Part], false> | true;
 } & {
   /** Removes it. Without, it is only said what would leave. */
   readonly apply?: boolean;
 };
 
-export type Policy = Required<Retention>;
+export type Policy = Required<ByHand>;
 
 /** What holds of what nobody has said. */
 export const retentionDefaults: Policy = {
@@ -57,12 +62,13 @@ export const retentionDefaults: Policy = {
   sizeMax: limits.telemetryBytesMax,
 };
 
-export const retentionParts = Object.keys(retentionDefaults) as (keyof Retention)[];
+export const retentionParts = Object.keys(retentionDefaults) as (keyof ByHand)[];
+const allParts: readonly (keyof Retention)[] = [...retentionParts, "audit"];
 
 /** `what` is what its caller calls it. */
 export function checkRetention(given: unknown, what: string): Retention {
-  refuseUnknown(given as object, retentionParts, what);
-  for (const part of retentionParts) checkPart(part, (given as Retention)[part], `${what}.${part}`);
+  refuseUnknown(given as object, allParts, what);
+  for (const part of allParts) checkPart(part, (given as Retention)[part], `${what}.${part}`);
   return given as Retention;
 }
 
@@ -84,7 +90,8 @@ export async function saveRetention(store: Store, retention: Retention): Promise
 
 /** What a retention goes by. A part that is not asked for is false. */
 export async function policyFor(store: Store, { apply: _apply, ...named }: RetainOptions): Promise<Policy> {
-  const kept: Policy = { ...retentionDefaults, ...(JSON.parse(await readPolicy(store)) as Retention) };
+  const { audit: _audit, ...said } = await keptPolicy(store);
+  const kept: Policy = { ...retentionDefaults, ...said };
   const given = retentionParts.filter((part) => named[part] !== undefined);
   if (given.length === 0) return kept;
   const own = given.filter((part) => named[part] !== true);
@@ -95,6 +102,15 @@ export async function policyFor(store: Store, { apply: _apply, ...named }: Retai
   const asked = checkRetention(Object.fromEntries(own.map((part) => [part, named[part]])), "retain");
   const none = Object.fromEntries(retentionParts.map((part) => [part, false])) as Policy;
   return { ...none, ...Object.fromEntries(given.map((part) => [part, kept[part]])), ...asked };
+}
+
+/** How long the audit stays; false: for ever. */
+export async function auditAge(store: Store): Promise<Duration | false> {
+  return (await keptPolicy(store)).audit ?? `${limits.auditDays}d`;
+}
+
+async function keptPolicy(store: Store): Promise<Retention> {
+  return JSON.parse(await readPolicy(store)) as Retention;
 }
 
 export function rulesOf(age: JobAge | false): readonly JobRule[] {

@@ -1,4 +1,5 @@
 // The rooms of one open book, wired together: what the book, its transactions and its handlers are made of.
+import type { AccessRoom } from "../access/access.ts";
 import type { CallsParts } from "../calls/calls.ts";
 import type { CallsRoom } from "../calls/room.ts";
 import type { AppsHere } from "../apps/apps.ts";
@@ -18,6 +19,7 @@ import type { RollUp } from "../telemetry/rollup/roll-up.ts";
 
 export type Rooms = {
   readonly store: Store;
+  readonly access: AccessRoom;
   readonly attachment: Attachment | undefined;
   readonly jobs: Engine;
   /** Enqueues jobs without keys, those of the same moment in one unit. */

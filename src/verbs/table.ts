@@ -108,6 +108,10 @@ the past as well.`,
     plain: true,
     load: async () => (await import("./book/book.ts")).book,
   },
+  backups: {
+    about: "make and list backups in the book's own folder",
+    load: async () => (await import("./book/backups.ts")).backups,
+  },
   views: {
     about: "make or drop the read-only views under the names of other designs",
     more: `A book has none of them unless somebody asked: their names are common ones, such as jobs and events.

@@ -1,6 +1,7 @@
 // A verb is one operation whose input is data: what it is called, who may do it, what it takes, what it does and how a person
 // reads its answer. Every way in is made from the table of verbs, and none of them is known here.
 import type { Book } from "../book/book.ts";
+import { durationMs } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { isPlain } from "../core/json.ts";
@@ -18,7 +19,17 @@ export type Call = {
   readonly signal: AbortSignal;
   /** The tenant that the caller named; null when it speaks for the whole book. */
   readonly tenant: string | null;
+  /** Says how much is done, and of how much if that is known, to who looks at the operation. */
+  readonly progress?: (done: number, total: number | null) => void;
+  /** Where a caller from elsewhere waits no longer than this, and then asks again. */
+  readonly waitMsMax?: number;
 };
+
+/** How long a caller waits that asked for `timeout`, or for no limit. */
+export function patienceOf(timeout: string | undefined, { waitMsMax }: Call): { readonly timeout?: string | number } {
+  if (waitMsMax === undefined) return timeout === undefined ? {} : { timeout };
+  return { timeout: timeout === undefined ? waitMsMax : Math.min(durationMs(timeout, "timeout"), waitMsMax) };
+}
 
 /** What is not an error, and yet not what was hoped for: something was found that should not be, it is too early, or it ended
  *  otherwise. */

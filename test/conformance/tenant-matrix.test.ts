@@ -5,6 +5,7 @@ import { z } from "zod";
 import { app, command, entity, event, job, listener, manualClock, relation, sink } from "../../src/index.ts";
 import type { Book, ManualClock, OpenOptions } from "../../src/index.ts";
 import { ok, target } from "../calls/target.ts";
+import { tokenVerbs } from "../../src/access/token.ts";
 import { roomsOf } from "../../src/open/rooms.ts";
 import { foldRuns } from "../../src/telemetry/rollup/roll-up.ts";
 import { backends, openTest, testFolder, type Backend } from "../support/open-test.ts";
@@ -77,7 +78,18 @@ async function fill(book: Book, word: string, url: string): Promise<Record<strin
     ) => tx.sql`insert into daybook_eviction (tenant_id, day_at, what, reason, removed, from_at, until_at, removed_at)
     values (${book.tenantId}, 0, 'run', 'age', ${word.length}, 1, 1, 1)`,
   );
+  const { access } = roomsOf(book).access;
+  const caller = { tokenId: word, name: word, tenant: null, role: "admin", queues: null, names: null } as const;
+  const asked = { tenant: book.tenantId, caller, verb: "jobs retain", input: { word } };
+  await tokenVerbs(roomsOf(book).store).create({ role: "read", tenant: book.tenantId, name: word });
+  await access.link({ tenant: book.tenantId });
+  await access.note({ ...asked, subject: word, from: word, requestId: word });
+  const operation = await access.operations.start(asked, async () => ({ word }));
+  const key = { tenant: book.tenantId, tokenId: word, key: word, route: word, bodyHash: word };
+  const begun = await access.replies.begin(key);
+  if (begun.state === "fresh") await access.replies.finish(begun.id, { status: 200, headers: {}, body: word });
   return {
+    operation: operation.id,
     done: done.id,
     failed: failed.id,
     group: group.id,
@@ -146,6 +158,10 @@ function questions(book: Book, word: string, id: Record<string, string>): Record
     "telemetry.buckets": () => book.telemetry.buckets({ since: "1h" }),
     "telemetry.logs": () => book.telemetry.logs({ since: "1d" }),
     "telemetry.evictions": () => book.telemetry.evictions(),
+    "audit.list": () => book.audit.list(),
+    "operations.get": () => book.operations.get(id["operation"] ?? ""),
+    "operations.list": () => book.operations.list(),
+    "tokens.list": () => book.tokens.list(),
     retain: () => book.retain({ jobs: 0, calls: 0, events: 0, runs: 0, logs: 0, decisions: 0, rollups: 0, sizeMax: 0 }),
     "records.entry": () => book.records.entry(Note, word),
     "records.find": () => book.records.find(Note, word),
@@ -187,7 +203,7 @@ const notAsked = new Set(
   queues.resume queues.limit queues.normalise templates.create templates.edit templates.archive templates.restore runs.pin
   runs.unpin records.put records.putMany records.ensure records.patch records.delete records.link records.unlink
   records.restore records.import records.watch records.transact write read join tenant backup startWorker work close
-  markAsCopy reseal location tenantId sessionId`.split(/\s+/),
+  tokens.create tokens.revoke operations.cancel markAsCopy reseal location tenantId sessionId`.split(/\s+/),
 );
 
 function verbsOf(book: Book): string[] {
@@ -266,6 +282,7 @@ for (const backend of backends) {
       const { book } = await openTest(t, backend);
       const mine = book.tenant(book.tenantId);
       const verbs: Record<string, () => Promise<unknown>> = {
+        "tokens.list": () => mine.tokens.list(),
         backup: () => mine.backup("never.db"),
         doctor: () => mine.doctor(),
         held: () => mine.held(),

@@ -42,7 +42,7 @@ test("every code has an HTTP error status, an exit code and a meaning", () => {
 });
 
 test("an error of another copy of the package is known as ours", async () => {
-  const copy = (await import(`../../src/core/error.ts?copy=${"2"}`)) as { DaybookError: typeof DaybookError };
+  const copy = (await import(`../../src/core/daybook-error.ts?copy=${"2"}`)) as { DaybookError: typeof DaybookError };
   const error = new copy.DaybookError("busy", "taken");
 
   assert.equal(error instanceof DaybookError, false);

@@ -4,6 +4,7 @@ import { Command } from "commander";
 import { addVerb } from "../../src/cli/commands.ts";
 import { readInput } from "../../src/cli/read-input.ts";
 import { accessOf } from "../../src/cli/run-verb.ts";
+import { exampleInput } from "../../src/verbs/example.ts";
 import { render } from "../../src/verbs/render.ts";
 import { everyVerb, nounOf, type NounName, type Table } from "../../src/verbs/table.ts";
 import {
@@ -64,6 +65,10 @@ for (const [key, verb] of verbs) {
       const input = await inputOf(key, verb, example);
 
       assert.doesNotThrow(() => checkInput(verb, input), example);
+      // Other ways in show the same input, unless it needs what only a command line has.
+      const elsewhere = exampleInput(verb, example);
+      if (elsewhere !== null) assert.deepEqual(elsewhere, input, example);
+      else assert.match(example, / (?:@|-(?:\s|$)|--(?:tenant|from|config) )/, example);
     }
   });
 

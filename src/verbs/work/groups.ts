@@ -6,7 +6,7 @@ import { paged } from "../list.ts";
 import { duration, id, json, maybe, text, word } from "../field.ts";
 import { due, making, notice } from "../shared-fields.ts";
 import { copied, fields, section, state, table, when, type Part } from "../shown.ts";
-import { exampleId, operate, read } from "../verb.ts";
+import { exampleId, operate, patienceOf, read } from "../verb.ts";
 import { groupEnds } from "../../jobs/notice.ts";
 import { noticeOf } from "./job-view.ts";
 
@@ -123,8 +123,8 @@ time is a timeout (exit code 10) and goes on.`,
       timeout: maybe(duration("how long, such as 30s (default: without limit)")),
     },
     examples: [`groups wait ${exampleId} --timeout 10m`],
-    async run(book, { id: group, ...options }) {
-      await book.groups.wait(group, options);
+    async run(book, { id: group, timeout }, call) {
+      await book.groups.wait(group, patienceOf(timeout, call));
       return groupOf(book, group);
     },
     show: groupPage,

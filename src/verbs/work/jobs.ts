@@ -5,7 +5,7 @@ import { paged } from "../list.ts";
 import { choice, duration, flag, id, list, maybe, moment, text, word, wordOrDuration } from "../field.ts";
 import { checkDue, due, making, tags } from "../shared-fields.ts";
 import { ago, asJson, sentence } from "../shown.ts";
-import { exampleId, operate, read } from "../verb.ts";
+import { exampleId, operate, patienceOf, read } from "../verb.ts";
 import { steer } from "./job-steer.ts";
 import { jobPage, jobTable } from "./job-view.ts";
 
@@ -112,20 +112,17 @@ for good or was cancelled is a conflict (5), and one that has not ended in time 
     check({ wait, timeout }) {
       if (wait !== true && timeout !== undefined) throw invalid("timeout is for wait: give both");
     },
-    async run(book, { id: wanted, wait, timeout }) {
+    async run(book, { id: wanted, wait, timeout }, call) {
       const last = (await book.jobs.chain(wanted)).at(-1);
       if (wait !== true && last?.finishedAt === null) {
         return { id: wanted, lastId: last.id, status: last.status, result: null };
       }
-      const result = await book.jobs.result(
-        wanted,
-        wait === true ? (timeout === undefined ? {} : { timeout }) : { timeout: 0 },
-      );
+      const result = await book.jobs.result(wanted, wait === true ? patienceOf(timeout, call) : { timeout: 0 });
       return {
         id: wanted,
         lastId: (await book.jobs.chain(wanted)).at(-1)?.id ?? wanted,
         status: "completed" as const,
-        result: result ?? null,
+        result: (result ?? null) as unknown,
       };
     },
     show({ id: job, lastId, status, result }) {

@@ -1,0 +1,71 @@
+// Backups that the book keeps in a folder of its own, beside its other files: whoever asks for one from elsewhere names no path.
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { checkCount } from "../core/count.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import type { BackupReport } from "../storage/backup.ts";
+
+export type BackupRecord = {
+  /** The name of its file, which says when it was made. */
+  readonly name: string;
+  readonly bytes: number;
+  readonly createdAt: number;
+};
+
+export type MadeBackup = BackupRecord & {
+  readonly tables: number;
+  /** Older ones that made room for it. */
+  readonly removed: readonly string[];
+};
+
+export type Backups = {
+  /** Copies the book into its folder of backups while it is in use, and checks the copy. With `keep`, so many of the latest stay.
+   *
+   *  ```ts
+   *  const { name, removed } = await book.backups.create({ keep: 7 });
+   *  ``` */
+  create(options?: { readonly keep?: number }): Promise<MadeBackup>;
+  /** The latest first. */
+  list(): Promise<BackupRecord[]>;
+};
+
+type Parts = {
+  /** The folder of the book's own files. */
+  readonly files: string;
+  readonly now: () => number;
+  backup(path: string): Promise<BackupReport>;
+};
+
+export function backupVerbs({ files, now, backup }: Parts): Backups {
+  const folder = join(files, "backups");
+
+  function list(): BackupRecord[] {
+    if (!existsSync(folder)) return [];
+    return readdirSync(folder)
+      .filter((name) => isBackup.test(name))
+      .toSorted()
+      .toReversed()
+      .map((name) => {
+        const { size, mtimeMs } = statSync(join(folder, name));
+        return { name, bytes: size, createdAt: Math.round(mtimeMs) };
+      });
+  }
+
+  return {
+    async create(options = {}) {
+      refuseUnknown(options, ["keep"], "backups.create");
+      if (options.keep !== undefined) checkCount(options.keep, "keep", 1, keepMax);
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      const name = `${new Date(now()).toISOString().replaceAll(/[:.]/g, "-")}.db`;
+      const { bytes, tables } = await backup(join(folder, name));
+      const old = options.keep === undefined ? [] : list().slice(options.keep);
+      for (const each of old) rmSync(join(folder, each.name), { force: true });
+      return { name, bytes, createdAt: now(), tables, removed: old.map((each) => each.name) };
+    },
+    list: async () => list(),
+  };
+}
+
+/** Only what was made here is listed, and removed. */
+const isBackup = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z\.db$/;
+const keepMax = 10_000;

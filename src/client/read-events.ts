@@ -1,0 +1,51 @@
+// The text of an answer that comes bit by bit: lines, and the events of server-sent events.
+
+/** An event as it stands in the stream. `retryMs` and `id` hold from then on. */
+export type ServerSent = {
+  readonly name: string;
+  readonly data: string;
+  readonly id: string | undefined;
+  readonly retryMs: number | undefined;
+};
+
+/** The lines of a body, ended by \n, \r\n or \r, as soon as they are whole. What is cut off at the end is no line. */
+export async function* linesOf(body: ReadableStream<Uint8Array>, { last = false } = {}): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  const reader = body.getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
+      // A \r at the end may be half of a \r\n.
+      const whole = rest.split(/\r\n|\n|\r(?!$)/);
+      rest = whole.pop() ?? "";
+      yield* whole;
+      if (!done) continue;
+      if (last && rest !== "") yield rest;
+      return;
+    }
+  } finally {
+    // Whoever stops listening ends the connection.
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+/** What has no blank line behind it did not arrive whole, and is not told. */
+export async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerSent> {
+  let [name, data, isGiven] = ["", "", false];
+  let id: string | undefined;
+  let retryMs: number | undefined;
+  for await (const line of linesOf(body)) {
+    if (line === "") {
+      if (isGiven) yield { name: name === "" ? "message" : name, data: data.slice(0, -1), id, retryMs };
+      [name, data, isGiven] = ["", "", false];
+      continue;
+    }
+    const [, field = "", value = ""] = /^([^:]*)(?:: ?([^]*))?$/.exec(line) ?? [];
+    if (field === "event") name = value;
+    else if (field === "data") [data, isGiven] = [`${data}${value}\n`, true];
+    else if (field === "id" && !value.includes("\0")) id = value;
+    else if (field === "retry" && /^\d{1,9}$/.test(value)) retryMs = Number(value);
+  }
+}

@@ -1,0 +1,78 @@
+// Server-sent events: text that is written as it comes. A reader that is slower than what it reads is let go, not waited for.
+import { systemClock, type Timer } from "../core/clock.ts";
+
+export type Sent = { readonly event?: string; readonly id?: string; readonly data: unknown };
+
+export function frameOf({ event, id, data }: Sent): string {
+  // JSON has no line breaks in it, so one line of data is enough.
+  return `${event === undefined ? "" : `event: ${event}\n`}${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
+}
+
+/** A comment that keeps proxies from closing a silent stream, and shows who has gone. */
+const heartbeat = ": \n\n";
+export const heartbeatMs = 15_000;
+
+/** What waits for one reader: more than this, and it is too slow. */
+const waitingBytesMax = 262_144;
+
+export type EventStream = {
+  readonly response: Response;
+  /** False when the reader was too slow, or has left: it is no longer told. */
+  send(frame: string): boolean;
+  end(frame?: string): void;
+};
+
+/** `onEnd` is called once, whoever ends it. */
+export function openEventStream(headers: Readonly<Record<string, string>>, onEnd: () => void): EventStream {
+  let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  let ended = false;
+  const finish = (): void => {
+    if (ended) return;
+    ended = true;
+    beat.cancel();
+    onEnd();
+  };
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start: (made) => void (controller = made),
+      cancel: finish,
+    },
+    new ByteLengthQueuingStrategy({ highWaterMark: waitingBytesMax }),
+  );
+  const end = (frame?: string): void => {
+    if (ended) return;
+    if (frame !== undefined) controller?.enqueue(utf8.encode(frame));
+    finish();
+    controller?.close();
+  };
+  const send = (frame: string): boolean => {
+    if (ended) return false;
+    if ((controller?.desiredSize ?? 0) <= 0) {
+      end(frameOf({ event: "slow", data: { detail: "read on with Last-Event-ID: what was not read is still there" } }));
+      return false;
+    }
+    controller?.enqueue(utf8.encode(frame));
+    return true;
+  };
+  let beat: Timer = { cancel: () => undefined };
+  const beatLater = (): void => {
+    beat = systemClock.after(heartbeatMs, () => void (send(heartbeat) && beatLater()));
+  };
+  beatLater();
+  // Something at once, so that the reader knows that it is heard.
+  send(": daybook\n\n");
+  return {
+    response: new Response(body, {
+      headers: {
+        ...headers,
+        "content-type": "text/event-stream",
+        "cache-control": "no-store",
+        "x-accel-buffering": "no",
+      },
+    }),
+    send,
+    end,
+  };
+}
+
+const utf8 = new TextEncoder();

@@ -1,0 +1,74 @@
+// Errors as callers of the server see them: problem+json with the codes of the library. What only the owner of the machine should
+// know (stacks, paths, statements) stays here.
+import { asDaybookError, describeError, errorCodes, type ErrorCode } from "../core/error.ts";
+import type { Logger } from "../open/log.ts";
+
+export type Problem = {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly code: ErrorCode;
+  readonly detail: string;
+  readonly details?: Readonly<Record<string, unknown>>;
+};
+
+/** A refusal that HTTP has a status of its own for, such as 413. */
+export class HttpRefusal extends Error {
+  readonly status: number;
+  readonly code: ErrorCode;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(status: number, code: ErrorCode, message: string, headers: Readonly<Record<string, string>> = {}) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.headers = headers;
+  }
+}
+
+/** Their messages say where the book is, or what the database said; they are in the server's log. */
+const kept: ReadonlySet<ErrorCode> = new Set(["internal", "unavailable", "full", "incompatible"]);
+
+/** What a caller may see of an error's details: nothing that names this machine. */
+const hidden: ReadonlySet<string> = new Set(["path", "file", "sql", "statement", "location", "cause"]);
+
+/** Who is refused for now may try again so much later. */
+const retryAfterSeconds = "1";
+
+export function problemOf(error: unknown): { readonly problem: Problem; readonly headers: Record<string, string> } {
+  if (error instanceof HttpRefusal) return refusalOf(error);
+  const { code, message, details } = asDaybookError(error);
+  const { status, meaning } = errorCodes[code];
+  const shown = Object.entries(details).filter(([name, value]) => !hidden.has(name) && value !== undefined);
+  const problem = {
+    ...plain(status, code, kept.has(code) ? meaning : message),
+    ...(shown.length === 0 || kept.has(code) ? {} : { details: Object.fromEntries(shown) }),
+  };
+  return { problem, headers: status === 503 ? { "retry-after": retryAfterSeconds } : {} };
+}
+
+function refusalOf({ status, code, message, headers }: HttpRefusal): ReturnType<typeof problemOf> {
+  const later = status === 429 || status === 503 ? { "retry-after": retryAfterSeconds } : {};
+  return { problem: plain(status, code, message), headers: { ...later, ...headers } };
+}
+
+function plain(status: number, code: ErrorCode, detail: string): Problem {
+  return { type: `urn:daybook:error:${code}`, title: errorCodes[code].meaning, status, code, detail };
+}
+
+export function problemResponse(error: unknown, more: Readonly<Record<string, string>> = {}): Response {
+  const { problem, headers } = problemOf(error);
+  return new Response(JSON.stringify(problem), {
+    status: problem.status,
+    headers: { ...more, ...headers, "content-type": "application/problem+json", "cache-control": "no-store" },
+  });
+}
+
+/** Says what went wrong on our side where its owner reads it, with what the caller is not told. */
+export function tellFailure(log: Logger | undefined, error: unknown, request: string): void {
+  if (log === undefined || error instanceof HttpRefusal) return;
+  const { code, message } = asDaybookError(error);
+  if (errorCodes[code].status < 500) return;
+  const { trace } = describeError(error);
+  log.error({ event: "http.failed", request, code, trace }, message);
+}

@@ -1,0 +1,210 @@
+// One request to one verb: who asks is known by now. The input is read, the verb runs, and its answer goes out in the form that the
+// verb's marks say.
+import { createHash } from "node:crypto";
+import type { Access } from "../access/access.ts";
+import { invalid } from "../core/error.ts";
+import { quote } from "../core/quote.ts";
+import type { Call } from "../verbs/verb.ts";
+import { toWire, type Outputs } from "../verbs/wire.ts";
+import { frameOf, openEventStream } from "./event-stream.ts";
+import { headersOfAll } from "./guard.ts";
+import { keptReply, keyOf, type Reply } from "./kept-reply.ts";
+import type { OpenStreams } from "./open-streams.ts";
+import { problemOf } from "./problem.ts";
+import { readInput, readText, type Input } from "./read-input.ts";
+import type { VerbRoute } from "./routes.ts";
+import { note, runAudited, type Calling } from "./run-audited.ts";
+
+export type Asked = Calling & {
+  readonly route: VerbRoute;
+  readonly request: Request;
+  param(name: string): string;
+  /** Fields that the route itself gives. */
+  readonly also?: Input;
+  /** The tenant that the caller named, or is bound to; null when it speaks for the whole book. */
+  readonly tenant: string | null;
+  /** Where operations stand: `/api/v1/operations`. */
+  readonly base: string;
+  readonly outputs: Outputs;
+  readonly streams: OpenStreams;
+  stillKnown(): Promise<boolean>;
+  /** Hears what went wrong on our side. */
+  failed(error: unknown): void;
+};
+
+const jsonHeaders = { ...headersOfAll, "content-type": "application/json", "cache-control": "no-store" };
+
+/** A request that waits for something is answered by then, with what there is or a `timeout`. */
+const waitMsMax = 30_000;
+
+export async function runRoute(asked: Asked): Promise<Response> {
+  const { route, request } = asked;
+  const { method } = route;
+  if (method === "GET") return answerRead(asked);
+  const body = await readText(request);
+  const key = keyOf(request.headers);
+  const make = (): Promise<Reply> => change(asked, body);
+  if (key === undefined) return responseOf(await make());
+  const keyed = {
+    key,
+    body,
+    caller: asked.caller,
+    tenant: asked.book.tenantId,
+    route: `${method} ${new URL(request.url).pathname}`,
+  };
+  return responseOf(await keptReply(asked.access, keyed, make));
+}
+
+async function answerRead(asked: Asked): Promise<Response> {
+  const { route, request, book } = asked;
+  const { verb } = route;
+  const input = readInput(route, { ...asked, url: request.url, body: "" });
+  const call = callOf(asked);
+  if (verb.stream === true || verb.lines === true) return streamOf(asked, input);
+  const answer = await verb.run(book, input, call);
+  if (verb.text === true) {
+    return new Response(String(answer), { headers: { ...jsonHeaders, "content-type": "text/plain; charset=utf-8" } });
+  }
+  if (answer === undefined) return new Response(null, { status: 204, headers: headersOfAll });
+  const text = wireText(asked, answer);
+  const etag = etagOf(answer, text);
+  if (request.headers.get("if-none-match") === etag)
+    return new Response(null, { status: 304, headers: { ...headersOfAll, etag } });
+  return new Response(text, { headers: { ...jsonHeaders, etag } });
+}
+
+/** A problem is a reply as well, since it is kept like one. */
+async function change(asked: Asked, body: string): Promise<Reply> {
+  try {
+    return await changed(asked, body);
+  } catch (error) {
+    const { problem, headers } = problemOf(error);
+    asked.failed(error);
+    return {
+      status: problem.status,
+      headers: { ...headers, "content-type": "application/problem+json" },
+      body: JSON.stringify(problem),
+    };
+  }
+}
+
+async function changed(asked: Asked, body: string): Promise<Reply> {
+  const { route, request, book, access, caller } = asked;
+  const { verb, key: name } = route;
+  const also = { ...asked.also, ...revisionOf(asked), ...keyInVerb(asked) };
+  const input = readInput(route, { ...asked, url: request.url, body, also });
+  const isApplied = verb.destroys === undefined || input["apply"] === true;
+  if (verb.background === true && isApplied) {
+    const of = { verb: name, tenant: book.tenantId, caller, input };
+    const run: Parameters<Access["operations"]["start"]>[1] = async ({ signal, progress }) =>
+      onWire(asked, await verb.run(book, input, { ...callOf(asked), signal, progress }));
+    const [, operation] = await Promise.all([note(asked, input), access.operations.start(of, run)]);
+    return {
+      status: 202,
+      headers: { location: `${asked.base}/operations/${operation.id}`, "content-type": "application/json" },
+      body: JSON.stringify(toWire(operation, asked.outputs.outputs["operations.show"], asked.outputs.defs)),
+    };
+  }
+  const answer = await runAudited(asked, input, callOf(asked));
+  const status = answer === undefined ? 204 : 200;
+  if (verb.text === true)
+    return { status, headers: { "content-type": "text/plain; charset=utf-8" }, body: String(answer) };
+  if (answer === undefined) return { status, headers: {}, body: "" };
+  return { status, headers: { "content-type": "application/json" }, body: wireText(asked, answer) };
+}
+
+/** A signal costs more than most reads, so it is made for the verbs that ask for it. */
+function callOf({ request, tenant }: Pick<Asked, "request" | "tenant">): Call {
+  let signal: AbortSignal | undefined;
+  return {
+    get signal() {
+      return (signal ??= AbortSignal.any([request.signal, AbortSignal.timeout(waitMsMax)]));
+    },
+    tenant,
+    waitMsMax,
+  };
+}
+
+function onWire({ route, outputs }: Pick<Asked, "route" | "outputs">, answer: unknown): unknown {
+  return toWire(answer, outputs.outputs[route.key], outputs.defs);
+}
+
+function wireText(asked: Asked, answer: unknown): string {
+  return JSON.stringify(onWire(asked, answer));
+}
+
+/** The revision where the answer has one, so that a change can ask for it by `If-Match`; else what the text comes to. */
+function etagOf(answer: unknown, text: string): string {
+  const revision: unknown =
+    typeof answer === "object" && answer !== null && "revision" in answer ? answer.revision : undefined;
+  if (typeof revision === "number") return `"${revision}"`;
+  return `W/"${createHash("sha1").update(text).digest("base64url").slice(0, 16)}"`;
+}
+
+function revisionOf({ route, request }: Asked): Input {
+  const given = request.headers.get("if-match");
+  if (given === null) return {};
+  if (!Object.hasOwn(route.verb.input, "ifRevision")) {
+    throw invalid("If-Match is given to a route that knows no revisions: leave it out");
+  }
+  const [, revision] = /^"(\d{1,15})"$/.exec(given) ?? [];
+  if (revision === undefined)
+    throw invalid(`If-Match is ${quote(given)}: give the ETag that the record was read with, such as "3"`);
+  return { ifRevision: Number(revision) };
+}
+
+/** A verb that keeps a key of its own has the effect and the key in one commit, so that not even a crash can part them. */
+function keyInVerb({ route, request, caller }: Asked): Input {
+  const key = keyOf(request.headers);
+  if (key === undefined || !Object.hasOwn(route.verb.input, "idempotencyKey")) return {};
+  const own = createHash("sha256")
+    .update(`${caller.tokenId ?? "link"} ${key}`)
+    .digest("base64url");
+  return { idempotencyKey: `http:${own}` };
+}
+
+function streamOf(asked: Asked, input: Input): Response {
+  const { route, book, tenant, streams, stillKnown } = asked;
+  const { verb } = route;
+  const opened = streams.open(stillKnown);
+  const leaving = new AbortController();
+  const signal = AbortSignal.any([opened.signal, leaving.signal]);
+  const items = verb.run(book, input, { signal, tenant }) as AsyncIterable<unknown>;
+  if (verb.lines === true) return linesOf(items, () => (leaving.abort(), opened.end()));
+  const stream = openEventStream(headersOfAll, () => (leaving.abort(), opened.end()));
+  void (async () => {
+    try {
+      for await (const item of items) if (!stream.send(frameOf({ event: "item", data: onWire(asked, item) }))) return;
+      stream.end(frameOf({ event: "end", data: {} }));
+    } catch (error) {
+      stream.end(signal.aborted ? undefined : frameOf({ event: "error", data: problemOf(error).problem }));
+    }
+  })();
+  return stream.response;
+}
+
+// Lines are read as fast as they are taken.
+function linesOf(items: AsyncIterable<unknown>, onEnd: () => void): Response {
+  const lines = items[Symbol.asyncIterator]();
+  const utf8 = new TextEncoder();
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const line = await lines.next();
+      if (line.done !== true) return controller.enqueue(utf8.encode(`${String(line.value)}\n`));
+      onEnd();
+      controller.close();
+    },
+    async cancel() {
+      onEnd();
+      await lines.return?.();
+    },
+  });
+  return new Response(body, {
+    headers: { ...headersOfAll, "content-type": "application/jsonl", "cache-control": "no-store" },
+  });
+}
+
+function responseOf({ status, headers, body }: Reply): Response {
+  const all = { ...headersOfAll, "cache-control": "no-store", ...headers };
+  return new Response(status === 204 ? null : body, { status, headers: all });
+}

@@ -1,0 +1,120 @@
+// daybook mcp as an assistant starts it: a process of its own, spoken with by the official client.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { open } from "../../src/index.ts";
+import { assistant, type Assistant } from "../server/mcp-client.ts";
+import { compileCache } from "../support/compile-cache.ts";
+import { backends, bookUrl, cleanup, testFolder } from "../support/open-test.ts";
+import { parsedError, runCli, startCli } from "./run-cli.ts";
+
+const main = join(import.meta.dirname, "../../src/cli/main.ts");
+
+type Started = Assistant & { readonly stderr: () => string };
+
+async function start(t: TestContext, args: readonly string[], cwd = testFolder(t)): Promise<Started> {
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: ["--conditions=@daybook/source", main, "mcp", ...args],
+    cwd,
+    env: { PATH: process.env["PATH"] ?? "", NODE_COMPILE_CACHE: compileCache },
+    stderr: "pipe",
+  });
+  let stderr = "";
+  transport.stderr?.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
+  const client = new Client({ name: "test", version: "1" });
+  await client.connect(transport);
+  cleanup(t, () => client.close());
+  return Object.assign(assistant(client), { stderr: () => stderr });
+}
+
+for (const backend of backends) {
+  test(`${backend}: an assistant reads a book that it starts a process for, and changes nothing`, async (t) => {
+    const url = await bookUrl(t, backend);
+    const book = await open(url, { worker: false });
+    const { id } = await book.jobs.enqueue("send-receipt", { orderId: "o-17" });
+    const { call, names } = await start(t, ["--book", url]);
+
+    const listed = await call("jobs_list");
+    const refused = await call("jobs_cancel", { id });
+    const info = await call("info");
+
+    assert.ok((await names()).includes("jobs_show") && !(await names()).includes("jobs_cancel"));
+    assert.deepEqual(
+      (listed.value["items"] as { id: string }[]).map((each) => each.id),
+      [id],
+    );
+    assert.match(refused.text, /^forbidden: .*--allow operate/);
+    assert.equal(info.value["dialect"], backend);
+    assert.equal((await book.jobs.get(id)).status, "queued");
+    await book.close();
+  });
+}
+
+test("with --allow and --tenant an assistant works for that tenant alone", async (t) => {
+  const url = await bookUrl(t, "sqlite");
+  const { call, names } = await start(t, ["--book", url, "--tenant", "acme", "--allow", "operate"]);
+
+  const made = await call("jobs_enqueue", { name: "send-receipt", tags: ["by-assistant"] });
+  const result = await call("jobs_result", { id: made.value["id"] });
+  const book = await open(url, { worker: false });
+  cleanup(t, () => book.close());
+
+  assert.equal(made.failed, false);
+  assert.equal(result.value["status"], "queued");
+  assert.ok(!(await names()).includes("doctor") && !(await names()).includes("info"));
+  assert.deepEqual((await book.tenant("acme").jobs.list()).items.length, 1);
+  assert.deepEqual((await book.jobs.list()).items.length, 0);
+});
+
+test("what the user's file declares is used, and what it prints does not disturb the protocol", async (t) => {
+  const folder = testFolder(t);
+  const url = await bookUrl(t, "sqlite");
+  writeFileSync(
+    join(folder, "daybook.config.ts"),
+    `import { entity } from ${JSON.stringify(import.meta.resolve("../../src/index.ts"))};
+     import { z } from ${JSON.stringify(import.meta.resolve("zod"))};
+     console.log("a greeting on standard output");
+     setInterval(() => console.log("and again"), 10);
+     export const order = entity("order", { schema: z.object({ id: z.string() }), key: "id" });
+     export default { use: [order] };`,
+  );
+  const { call, stderr } = await start(t, ["--book", url, "--allow", "operate"], folder);
+
+  const put = await call("records_put", { type: "order", document: { id: "o-17" } });
+  const unknown = await call("records_put", { type: "ordre", document: { id: "o-17" } });
+  const shown = await call("records_show", { type: "order", key: ["o-17"] });
+
+  assert.equal(put.failed, false, put.text);
+  assert.match(unknown.text, /^invalid: .* does not define the record "ordre": did you mean "order"\?/);
+  assert.equal(shown.failed, false, shown.text);
+  assert.match(stderr(), /a greeting on standard output/);
+});
+
+test("the process ends when its input does, and by a signal", async (t) => {
+  const url = await bookUrl(t, "sqlite");
+
+  const one = startCli(["mcp", "--book", url]);
+  one.child.stdin?.end();
+  const other = startCli(["mcp", "--book", url]);
+  other.child.stdin?.write(`${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" })}\n`);
+  await once(other.child.stdout ?? other.child, "data");
+  other.child.kill("SIGTERM");
+
+  assert.deepEqual(await one.ended, { code: 0, signal: null, stdout: "", stderr: "" });
+  assert.equal((await other.ended).code, 0);
+});
+
+test("a book that is not there is said at once, on standard error", async (t) => {
+  const cwd = testFolder(t);
+
+  const { code, stdout, stderr } = await startCli(["mcp", "--book", "none.db", "--json"], { cwd }).ended;
+  const wrong = await runCli(["mcp", "--book", "none.db", "--allow", "everything", "--json"], { cwd });
+
+  assert.deepEqual([code, stdout, parsedError(stderr).code], [4, "", "not_found"]);
+  assert.match(parsedError(wrong.stderr).message, /Allowed choices are read, operate, admin/);
+});
