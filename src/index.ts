@@ -26,6 +26,7 @@ export type { Begun, Replies, Reply, ReplyKey } from "./access/replies.ts";
 export type { MadeToken, Role, TokenFilter, TokenOptions, TokenRecord, Tokens } from "./access/token.ts";
 export type { Retained } from "./open/retain.ts";
 export type { RetainOptions, Retention } from "./open/retention.ts";
+export type { Bulk, BulkOptions } from "./jobs/bulk.ts";
 export type { JobRule } from "./jobs/retain/retain.ts";
 export type { TelemetryReads } from "./telemetry/telemetry.ts";
 export type { AppSummary, Overview } from "./telemetry/report/overview.ts";

@@ -92,7 +92,14 @@ const unitNotesMax = 500;
 type Outcome = { seq: number; id: string; status: number; code: string | null; ended_at: number };
 
 export function openAudit(store: Store): Auditor {
-  const write = together(writeNotes, unitNotesMax);
+  const write = together(
+    (tx, all: readonly { readonly tenant: string; readonly noted: Noted }[]) =>
+      writeNotes(
+        tx,
+        all.map(({ noted }) => noted),
+      ),
+    unitNotesMax,
+  );
   let outcomes = new Map<string, Outcome>();
   let timer: Timer | undefined;
   let writing: Promise<void> = Promise.resolve();
@@ -121,7 +128,7 @@ export function openAudit(store: Store): Auditor {
   return {
     async note({ caller, tenant, verb, subject, input, from, requestId }) {
       // Before anything is awaited, so that the note is in line with what its caller begins next.
-      return write(store, {
+      const noted = {
         id: store.ids(),
         tenant_id: tenant,
         token_id: caller.tokenId,
@@ -132,7 +139,8 @@ export function openAudit(store: Store): Auditor {
         input: scrub(input),
         from_address: storableText(from, limits.nameBytesMax),
         request_id: storableText(requestId, limits.nameBytesMax),
-      });
+      };
+      return write(store, { tenant: tenant ?? "", noted });
     },
     outcome(noteId, { status, code }) {
       const [seq, id] = noteId.split(":");

@@ -8,6 +8,7 @@ import { isOnServer } from "./target.ts";
 import { readInput, type Input } from "./read-input.ts";
 import { showAnswer } from "./show-answer.ts";
 import { changing, looking, withBook, type Access, type Answer } from "./with-book.ts";
+import { openProgressLine } from "./progress-line.ts";
 
 export async function runVerb(command: Command, key: string, verb: Verb): Promise<void> {
   const input = await readInput(command, verb);
@@ -49,9 +50,14 @@ async function answerOf(
   { verb, book, input, signal }: Running,
 ): Promise<Answer | undefined> {
   const isGiven = command.getOptionValueSourceWithGlobals("tenant") !== "default";
-  const call: Call = { signal, tenant: isGiven ? book.tenantId : null };
+  const line = openProgressLine(process.stderr);
+  const call: Call = { signal, tenant: isGiven ? book.tenantId : null, progress: line.progress };
   const ask: Ask = (other, wanted) => Promise.resolve(other.run(book, wanted, call));
-  return showAnswer(command, key, { verb, input, answer: verb.run(book, input, call), ask });
+  try {
+    return await showAnswer(command, key, { verb, input, answer: verb.run(book, input, call), ask });
+  } finally {
+    line.stop();
+  }
 }
 
 async function withDefinitions(

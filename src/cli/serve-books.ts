@@ -48,6 +48,7 @@ export async function serveBooks(
       origins: [...origins, ...(options.origin ?? [])],
       ...(options.prefix === undefined ? {} : { prefix: options.prefix }),
       ...(options.readOnly === true ? { readOnly: true } : {}),
+      mcp: options.mcp,
       ...(log === undefined ? {} : { log }),
     });
     const listening = await listen(app, {

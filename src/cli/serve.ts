@@ -1,5 +1,5 @@
 // daybook serve: a book as a service.
-import type { Command } from "commander";
+import { Option, type Command } from "commander";
 import { whole } from "../verbs/field.ts";
 import { listenForSignals } from "./stop.ts";
 
@@ -28,6 +28,7 @@ export type ServeOptions = {
   readonly origin?: readonly string[];
   readonly prefix?: string;
   readonly readOnly?: boolean;
+  readonly mcp: "read" | "operate" | "admin";
   readonly work: boolean;
   readonly accessLog?: boolean;
   readonly concurrency?: number;
@@ -50,6 +51,11 @@ export function serve(program: Command): void {
     .option("--origin <origin...>", "an origin whose pages may change things")
     .option("--prefix <path>", "the path below which it stands, such as /daybook")
     .option("--read-only", "refuse every change that comes over HTTP")
+    .addOption(
+      new Option("--mcp <role>", "what assistants may do at most, by /mcp: read, operate, admin")
+        .choices(["read", "operate", "admin"])
+        .default("read"),
+    )
     .option("--no-work", "run nothing here")
     .option("--concurrency <n>", "how many runs at the same time (default: 10)", toConcurrency)
     .option("--access-log", "say each request on standard error, as a line of JSON")

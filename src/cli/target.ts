@@ -67,7 +67,7 @@ export type Server = {
 /** `read` gives the text behind `@file`. */
 export async function serverOf(
   command: Command,
-  verb: Verb,
+  verb: Pick<Verb, "words">,
   read: (text: string, what: string) => Promise<string>,
 ): Promise<Server> {
   const { server = "", token = "", tenant } = command.optsWithGlobals<Globals>();
@@ -84,7 +84,7 @@ export async function serverOf(
 }
 
 /** What names files of this machine says nothing to a server, so it is not passed over in silence. */
-function refuseLocal(command: Command, verb: Verb): void {
+function refuseLocal(command: Command, verb: Pick<Verb, "words">): void {
   if (sourceOf(command, "schema") === "cli") throw invalid("--schema is for a book: a server has its own");
   for (const option of ["from", "config", "files"] as const) {
     if (command.getOptionValueSource(option) !== "cli") continue;

@@ -19,6 +19,9 @@ export const routes = {
     edit: {"route":"PUT /jobs/{id}/params","places":["id"],"times":[],"durations":[],"lists":[],"answer":"json"},
     pause: {"route":"POST /job-names/{name}/pause","places":["name"],"times":[],"durations":[],"lists":[],"answer":"json"},
     resume: {"route":"POST /job-names/{name}/resume","places":["name"],"times":[],"durations":[],"lists":[],"answer":"json"},
+    cancelAll: {"route":"POST /jobs/cancel-all","places":[],"times":["since","until"],"durations":[],"lists":["status","kind"],"answer":"json"},
+    retryAll: {"route":"POST /jobs/retry-all","places":[],"times":["since","until"],"durations":[],"lists":["status","kind"],"answer":"json"},
+    deleteAll: {"route":"POST /jobs/delete-all","places":[],"times":[],"durations":["olderThan"],"lists":["status"],"answer":"json"},
   },
   groups: {
     list: {"route":"GET /groups","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
@@ -158,6 +161,19 @@ export const routes = {
   backups: {
     create: {"route":"POST /backups","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     list: {"route":"GET /backups","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
+  },
+  tokens: {
+    create: {"route":"POST /tokens/create","places":[],"times":[],"durations":["expires"],"lists":["queues","names"],"answer":"json"},
+    list: {"route":"GET /tokens","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
+    revoke: {"route":"POST /tokens/{id}/revoke","places":["id"],"times":[],"durations":[],"lists":[],"answer":"json"},
+  },
+  audit: {
+    list: {"route":"GET /audit","places":[],"times":["since"],"durations":[],"lists":[],"answer":"json"},
+  },
+  operations: {
+    list: {"route":"GET /operations","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
+    show: {"route":"GET /operations/{id}","places":["id"],"times":[],"durations":[],"lists":[],"answer":"json"},
+    cancel: {"route":"POST /operations/{id}/cancel","places":["id"],"times":[],"durations":[],"lists":[],"answer":"json"},
   },
   views: {
     create: {"route":"POST /views","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},

@@ -69,6 +69,13 @@ export const times: { readonly [verb: string]: Times } = {
   "book.held": "Held",
   "backups.create": "MadeBackup",
   "backups.list": {"items":["BackupRecord"]},
+  "tokens.create": "MadeToken",
+  "tokens.list": {"items":["TokenRecord"]},
+  "tokens.revoke": "TokenRecord",
+  "audit.list": {"items":["AuditEntry"]},
+  "operations.list": {"items":["Operation"]},
+  "operations.show": "Operation",
+  "operations.cancel": "Operation",
 };
 
 /** The same of the types that several answers have. */
@@ -77,6 +84,7 @@ export const named: { readonly [type: string]: Times } = {
   "AppInstance": {"changedAt":1,"processes":["AppProcess"]},
   "AppProcess": {"changedAt":1},
   "AppRecord": {"instances":["AppInstance"]},
+  "AuditEntry": {"at":1,"outcome":{"endedAt":1}},
   "BackupRecord": {"createdAt":1},
   "Bucket": {"at":1},
   "CallAttempt": {"startedAt":1,"finishedAt":1},
@@ -103,6 +111,8 @@ export const named: { readonly [type: string]: Times } = {
   "LogEntry": {"at":1},
   "Made": {"startsAt":1,"endsAt":1,"nextAt":1,"lastFiredAt":1,"paused":{"at":1},"createdAt":1,"updatedAt":1},
   "MadeBackup": {"createdAt":1},
+  "MadeToken": {"createdAt":1,"expiresAt":1,"lastUsedAt":1,"revokedAt":1},
+  "Operation": {"startedAt":1,"updatedAt":1,"finishedAt":1,"cancelRequestedAt":1},
   "QueueRecord": {"oldestAt":1,"paused":{"at":1}},
   "RegistrationRecord": {"firstRegisteredAt":1,"lastRegisteredAt":1,"retiredAt":1,"lastRun":{"endedAt":1},"nextAt":1},
   "ReservationRecord": {"reservedAt":1,"expiresAt":1,"endedAt":1},
@@ -115,5 +125,6 @@ export const named: { readonly [type: string]: Times } = {
   "SinkRecord": {"registeredAt":1,"paused":{"at":1},"lastPublishedAt":1},
   "Submitted": {"dueAt":1},
   "TemplateRecord": {"createdAt":1,"updatedAt":1,"archivedAt":1},
+  "TokenRecord": {"createdAt":1,"expiresAt":1,"lastUsedAt":1,"revokedAt":1},
   "Why": {"decision":"DecisionRecord"},
 };

@@ -1,5 +1,4 @@
 // JSON that is kept: what it cannot carry is refused with its path, and what is written is canonical.
-import stringify from "safe-stable-stringify";
 import { invalid } from "./error.ts";
 import { limits } from "./limits.ts";
 import { quote } from "./quote.ts";
@@ -9,12 +8,9 @@ export type Json = null | boolean | number | string | Json[] | { [key: string]: 
 export type JsonOptions = {
   /** What the value is to the caller, the first word of the path in messages: `params`, `result`. */
   what?: string;
-  /** Measured in bytes of UTF-8, since that is what is stored. */
+  /** Measured in bytes of UTF-8, since that is what is stored. A larger text may have as many more fields. */
   bytesMax?: number;
 };
-
-// Sorting by UTF-16 code unit is the library's default, and the same as in RFC 8785. It writes -0 as 0.
-const write = stringify.configure({ strict: true });
 
 /**
  * Canonical text: keys sorted, no white space, so equal values have equal text and can be compared and hashed.
@@ -23,10 +19,10 @@ const write = stringify.configure({ strict: true });
  */
 export function toJson(value: unknown, options: JsonOptions = {}): string {
   const bytesMax = options.bytesMax ?? limits.jsonBytesMax;
-  const misfit = findMisfit(value, bytesMax);
-  if (misfit !== undefined) throw refusal(misfit, options.what);
-  const text = write(value);
-  if (text === undefined) throw invalid(`${options.what ?? "value"} changed while it was written as JSON`);
+  const [bytesStop, partsMax] = [bytesMax * hopelessFactor, partsMaxOf(bytesMax)];
+  const writing: Writing = { bytes: 0, bytesStop, bytesMax, parts: 0, partsMax, misfit: undefined };
+  const text = write(writing, value, 0);
+  if (writing.misfit !== undefined) throw refusal(writing.misfit, options.what);
   checkSize(text, bytesMax, options.what);
   return text;
 }
@@ -38,8 +34,13 @@ export function checkSize(text: string, bytesMax: number, what = "value"): void 
   if (bytes > bytesMax) throw tooBig(`${bytes}`, bytesMax, what);
 }
 
+export function partsMaxOf(bytesMax: number): number {
+  return limits.jsonPartsMax * Math.max(1, bytesMax / limits.jsonBytesMax);
+}
+
 export function refusal(misfit: Misfit, what = "value"): Error {
   if (misfit.bytes !== undefined) return tooBig(`more than ${misfit.bytes}`, misfit.bytesMax, what);
+  if (misfit.partsMax !== undefined) return tooFine(misfit.partsMax, what);
   const path = formatPath(what, misfit.path);
   const position = misfit.position === undefined ? {} : { position: misfit.position };
   return invalid(`${path} ${misfit.why}`, { details: { path, ...position } });
@@ -52,46 +53,76 @@ function tooBig(bytes: string, bytesMax: number, what: string): Error {
   });
 }
 
+function tooFine(partsMax: number, what: string): Error {
+  const advice = "keep it in several documents or in records, or pass a reference to it";
+  return invalid(`${what} has more than ${partsMax} fields, lists and objects; ${advice}`, {
+    details: { path: what, partsMax },
+  });
+}
+
 /** Why a value or a text is not JSON we can keep, and where. The path is filled on the way out: innermost first. */
 export type Misfit = { readonly path: (string | number)[]; readonly why: string } & (
-  | { readonly position?: number; readonly bytes?: undefined }
+  | { readonly position?: number; readonly bytes?: undefined; readonly partsMax?: undefined }
   | { readonly bytes: number; readonly bytesMax: number }
+  | { readonly bytes?: undefined; readonly partsMax: number }
 );
 
-type Walk = { bytes: number; readonly bytesStop: number; readonly bytesMax: number };
+type Writing = {
+  bytes: number;
+  readonly bytesStop: number;
+  readonly bytesMax: number;
+  parts: number;
+  readonly partsMax: number;
+  misfit: Misfit | undefined;
+};
 
 // One value reached along many paths is written once per path, so a few shared references can stand for more text
 // than memory holds. The walk counts a lower bound and stops well past the limit; up to there, the exact size is told.
 const hopelessFactor = 16;
 
-/**
- * Walks a value once, before it is written, and returns the first thing that JSON cannot carry. This is a hot path: no
- * path is built unless there is a misfit, and a cycle is not looked for but met as too much depth.
- */
-export function findMisfit(value: unknown, bytesMax: number): Misfit | undefined {
-  return check(value, 0, { bytes: 0, bytesStop: bytesMax * hopelessFactor, bytesMax });
-}
-
-function check(value: unknown, depth: number, walk: Walk): Misfit | undefined {
-  walk.bytes += 1;
+/** Checks and writes a value in one pass: this is a hot path, and a document of many fields holds the loop meanwhile. After a misfit
+ *  the text means nothing, and every caller returns at once. A cycle is not looked for but met as too much depth. */
+function write(writing: Writing, value: unknown, depth: number): string {
+  writing.bytes += 1;
+  if (writing.bytes > writing.bytesStop) {
+    return fail(writing, { path: [], why: "", bytes: writing.bytes, bytesMax: writing.bytesMax });
+  }
   switch (typeof value) {
     case "string":
-      walk.bytes += value.length;
-      return checkText(value);
+      return writeText(writing, value);
     case "number":
-      return Number.isFinite(value) ? undefined : misfit(`is ${value}; use null, or leave it out`);
+      return Number.isFinite(value) ? `${value}` : fail(writing, misfit(`is ${value}; use null, or leave it out`));
     case "boolean":
-      return undefined;
+      return value ? "true" : "false";
     case "object":
-      if (value === null) return undefined;
-      if (walk.bytes > walk.bytesStop) return { path: [], why: "", bytes: walk.bytes, bytesMax: walk.bytesMax };
+      if (value === null) return "null";
+      if (++writing.parts > writing.partsMax) return fail(writing, tooMany(writing));
       if (depth >= limits.jsonDepthMax) {
-        return misfit(`is nested deeper than ${limits.jsonDepthMax} levels; flatten it, or look for a cycle`);
+        return fail(
+          writing,
+          misfit(`is nested deeper than ${limits.jsonDepthMax} levels; flatten it, or look for a cycle`),
+        );
       }
-      return Array.isArray(value) ? checkArray(value, depth, walk) : checkObject(value, depth, walk);
+      return Array.isArray(value) ? writeArray(writing, value, depth) : writeObject(writing, value, depth);
     default:
-      return misfit(unfit(value));
+      return fail(writing, misfit(unfit(value)));
   }
+}
+
+function fail(writing: Writing, found: Misfit): string {
+  writing.misfit = found;
+  return "";
+}
+
+// What JSON writes otherwise than it is. Longer texts are left to the engine, which looks at several characters at a time.
+const escaped = /["\\\u0000-\u001f]/;
+const shortText = 100;
+
+function writeText(writing: Writing, text: string): string {
+  writing.bytes += text.length;
+  const bad = checkText(text);
+  if (bad !== undefined) return fail(writing, bad);
+  return text.length <= shortText && !escaped.test(text) ? `"${text}"` : JSON.stringify(text);
 }
 
 export function checkText(text: string): Misfit | undefined {
@@ -100,33 +131,54 @@ export function checkText(text: string): Misfit | undefined {
   return undefined;
 }
 
-function checkArray(array: readonly unknown[], depth: number, walk: Walk): Misfit | undefined {
-  if (hasToJson(array)) return misfit("is an array with a toJSON method; call it yourself and pass what it returns");
+function writeArray(writing: Writing, array: readonly unknown[], depth: number): string {
+  if (hasToJson(array)) {
+    return fail(writing, misfit("is an array with a toJSON method; call it yourself and pass what it returns"));
+  }
+  let text = "[";
   for (let index = 0; index < array.length; index++) {
     const item = array[index];
-    const found =
-      item !== undefined
-        ? check(item, depth + 1, walk)
-        : misfit(index in array ? "is undefined in an array; use null" : "is a hole in a sparse array; use null");
-    if (found !== undefined) return at(index, found);
+    if (index > 0) text += ",";
+    if (item !== undefined) text += write(writing, item, depth + 1);
+    else
+      fail(
+        writing,
+        misfit(index in array ? "is undefined in an array; use null" : "is a hole in a sparse array; use null"),
+      );
+    if (writing.misfit !== undefined) return fail(writing, at(index, writing.misfit));
   }
-  return undefined;
+  return `${text}]`;
 }
 
-function checkObject(object: object, depth: number, walk: Walk): Misfit | undefined {
-  if (!isPlain(object)) return misfit(foreign(object));
-  if (hasToJson(object)) return misfit("is an object with a toJSON method; call it yourself and pass what it returns");
-  for (const key of Object.keys(object)) {
+function writeObject(writing: Writing, object: object, depth: number): string {
+  if (!isPlain(object)) return fail(writing, misfit(foreign(object)));
+  if (hasToJson(object)) {
+    return fail(writing, misfit("is an object with a toJSON method; call it yourself and pass what it returns"));
+  }
+  let text = "";
+  for (const key of sortedKeys(object)) {
     const item = object[key];
     // As in JSON: code that builds objects from optional parts relies on this.
     if (item === undefined) continue;
-    walk.bytes += key.length;
-    const badKey = checkText(key);
-    if (badKey !== undefined) return misfit(`has a key that cannot be kept: it ${badKey.why}`);
-    const found = check(item, depth + 1, walk);
-    if (found !== undefined) return at(key, found);
+    if (++writing.parts > writing.partsMax) return fail(writing, tooMany(writing));
+    const name = writeText(writing, key);
+    if (writing.misfit !== undefined) {
+      return fail(writing, misfit(`has a key that cannot be kept: it ${writing.misfit.why}`));
+    }
+    const written = write(writing, item, depth + 1);
+    if (writing.misfit !== undefined) return fail(writing, at(key, writing.misfit));
+    text += text === "" ? `${name}:${written}` : `,${name}:${written}`;
   }
-  return undefined;
+  return `{${text}}`;
+}
+
+/** By UTF-16 code unit, as RFC 8785 does. Most objects are small, or were written in this order. */
+function sortedKeys(object: object): string[] {
+  const keys = Object.keys(object);
+  for (let index = 1; index < keys.length; index++) {
+    if ((keys[index - 1] as string) > (keys[index] as string)) return keys.sort();
+  }
+  return keys;
 }
 
 function hasToJson(value: object): boolean {
@@ -161,6 +213,11 @@ function foreign(object: object): string {
 
 export function misfit(why: string, position?: number): Misfit {
   return position === undefined ? { path: [], why } : { path: [], why, position };
+}
+
+/** Of the whole document, wherever it was noticed. */
+export function tooMany({ partsMax }: { readonly partsMax: number }): Misfit {
+  return { path: [], why: "", partsMax };
 }
 
 export function at(key: string | number, found: Misfit): Misfit {

@@ -7,6 +7,9 @@ export const limits = {
   jsonBytesMax: 1_048_576,
   // Deep enough for any real document, shallow enough that walking one by recursion cannot overflow the stack.
   jsonDepthMax: 64,
+  // Fields, lists and objects of one document; plain values in lists are not counted. Twice as many take the event loop 50 ms to
+  // check, sort and write, and somebody else's code that validates them as long again.
+  jsonPartsMax: 50_000,
   // Keys are part of indexes; PostgreSQL refuses index entries above about 2700 bytes, tenant and name included.
   keyBytesMax: 512,
   // Names appear in indexes, URLs, logs and table headings.
@@ -31,6 +34,8 @@ export const limits = {
   chainDepthMax: 20,
   // A group shares one fsync; more units gain little and make the first one wait for the last.
   groupUnitsMax: 256,
+  // While several tenants wait, each gives a group so many, so that one that writes a lot holds up the others' commit only a little.
+  groupTurnUnitsMax: 32,
   // A group stops taking units after this long, so that the event loop gets its turn.
   groupMsMax: 5,
   // A write unit that awaits something other than its transaction holds up every other writer.
@@ -88,6 +93,8 @@ export const limits = {
   pageMax: 500,
   // Bulk commands work in slices of this size, so that one command never holds the writer for seconds.
   bulkRowsMax: 10_000,
+  // So many rows are written in one piece, for which the event loop is held a few milliseconds.
+  sliceRowsMax: 500,
   // Re-runs of a serialisable unit. After ten conflicts in a row the caller's own back-off will do better.
   conflictRetriesMax: 10,
   // Enough of an error to understand it; user code has been seen to put whole responses into messages.
@@ -147,7 +154,7 @@ export const limits = {
   decisionDays: 90,
   rollupDays: 400,
   telemetryBytesMax: 1_073_741_824,
-  retainRowsMax: 2000,
+  retainRowsMax: 500,
   retainMs: 3_600_000,
   retainFirstMs: 60_000,
   // A chart of more points than this is wider than any screen.
@@ -235,6 +242,7 @@ export const limits = {
   conditionDepthMax: 16,
   // The size of all values of one question; a longer list belongs in a record or a table of its own.
   questionBytesMax: 1_048_576,
+  questionValuesMax: 50_000,
   // No query of a person sorts by more fields than this.
   ordersMax: 16,
   // People search for a few words; the engine intersects a list of matches for each.

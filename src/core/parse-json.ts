@@ -1,5 +1,16 @@
 // Reads JSON from outside, more strictly than JSON.parse.
-import { at, checkSize, checkText, misfit, refusal, type Json, type JsonOptions, type Misfit } from "./json.ts";
+import {
+  at,
+  checkSize,
+  checkText,
+  misfit,
+  partsMaxOf,
+  refusal,
+  tooMany,
+  type Json,
+  type JsonOptions,
+  type Misfit,
+} from "./json.ts";
 import { limits } from "./limits.ts";
 import { quote } from "./quote.ts";
 
@@ -8,20 +19,27 @@ import { quote } from "./quote.ts";
  * that a double cannot hold) is refused. Text that `toJson` wrote needs no such care; `JSON.parse` reads it faster.
  */
 export function parseJson(text: string, options: JsonOptions = {}): Json {
-  checkSize(text, options.bytesMax ?? limits.jsonBytesMax, options.what);
-  const { value, misfit } = readJson(text);
+  const bytesMax = options.bytesMax ?? limits.jsonBytesMax;
+  checkSize(text, bytesMax, options.what);
+  const { value, misfit } = readJson(text, partsMaxOf(bytesMax));
   if (misfit !== undefined) throw refusal(misfit, options.what);
   return value;
 }
 
-type Reading = { readonly text: string; position: number; misfit: Misfit | undefined };
+type Reading = {
+  readonly text: string;
+  position: number;
+  parts: number;
+  readonly partsMax: number;
+  misfit: Misfit | undefined;
+};
 
 /**
  * Reads JSON text by RFC 8259 and our stricter rules. JSON.parse is faster, but it keeps the last of two equal keys,
  * rounds big integers, and leaves the position out of some of its messages, so its answer would need this walk anyway.
  */
-export function readJson(text: string): { value: Json; misfit?: Misfit } {
-  const reading: Reading = { text, position: 0, misfit: undefined };
+function readJson(text: string, partsMax: number): { value: Json; misfit?: Misfit } {
+  const reading: Reading = { text, position: 0, parts: 0, partsMax, misfit: undefined };
   skipSpace(reading);
   const value = readValue(reading, 0);
   skipSpace(reading);
@@ -34,6 +52,7 @@ function readValue(reading: Reading, depth: number): Json {
   const char = reading.text[reading.position];
   if (char === "{" || char === "[") {
     if (depth >= limits.jsonDepthMax) return fail(reading, `is nested deeper than ${limits.jsonDepthMax} levels`);
+    if (++reading.parts > reading.partsMax) return tooFine(reading);
     return char === "{" ? readObject(reading, depth) : readArray(reading, depth);
   }
   if (char === '"') return readString(reading);
@@ -52,6 +71,7 @@ function readObject(reading: Reading, depth: number): Json {
     if (reading.text[keyPosition] !== '"') return malformed(reading);
     const key = readString(reading);
     if (reading.misfit !== undefined) return null;
+    if (++reading.parts > reading.partsMax) return tooFine(reading);
     if (Object.hasOwn(object, key)) {
       reading.misfit = at(key, misfit(`is given twice; keep one of the two (position ${keyPosition})`, keyPosition));
       return null;
@@ -173,6 +193,11 @@ function malformed(reading: Reading, position = reading.position): null {
   const found = reading.text[position];
   const seen = found === undefined ? "the text ends too early" : `${quote(found)} is unexpected`;
   return fail(reading, `is not valid JSON: ${seen}`, position);
+}
+
+function tooFine(reading: Reading): null {
+  reading.misfit = tooMany(reading);
+  return null;
 }
 
 function fail(reading: Reading, why: string, position = reading.position): null {

@@ -4,6 +4,7 @@ import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { refuseUnknownOfAll } from "../core/suggest.ts";
+import { pace } from "../storage/slices.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
@@ -130,6 +131,8 @@ async function replay(
 }
 
 const sliceMax = 100;
+/** Each may be a megabyte. */
+const readAtOnce = 10;
 
 function whichToReplay(tenant: string, { replays = false, ...filter }: ReplayFilter): Sql {
   return sql`${whichEvents(tenant, filter)} ${replays ? sql`` : sql`and replay_of is null`}`;
@@ -156,13 +159,18 @@ function hears({ topic: pattern }: ReplayFilter): (row: { readonly topic: string
 async function replaySlice(tx: Tx, ids: readonly string[], listener: string | undefined): Promise<Published[]> {
   // A listener that is still catching up would get the new event twice: now, and when it catches up with it.
   const only = listener === undefined ? undefined : [await findLive(tx, listener, "replay to it when it is live")];
-  const rows = await tx.all<EventRow>(
-    sql`select * from daybook_event where tenant_id = ${tx.tenant} and id ${anyOf("text", ids)} order by seq`,
-  );
   const made: Published[] = [];
-  for (const { topic, payload, priority, key, headers, id } of rows) {
-    const again = { topic, payload, priority, key, headers, cause: currentCause(), replayOf: id };
-    made.push(await insertEvent(tx, newEvent(tx, tx.tenant, again, undefined), { only }));
+  const turn = pace();
+  for (let from = 0; from < ids.length; from += readAtOnce) {
+    const some = anyOf("text", ids.slice(from, from + readAtOnce));
+    const rows = await tx.all<EventRow>(
+      sql`select * from daybook_event where tenant_id = ${tx.tenant} and id ${some} order by seq`,
+    );
+    for (const { topic, payload, priority, key, headers, id } of rows) {
+      const again = { topic, payload, priority, key, headers, cause: currentCause(), replayOf: id };
+      made.push(await insertEvent(tx, newEvent(tx, tx.tenant, again, undefined), { only }));
+      await turn(payload);
+    }
   }
   return made;
 }

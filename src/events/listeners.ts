@@ -1,6 +1,5 @@
 // Listeners as people see them: what each hears, how far behind it is, and whether a session runs it.
 import { invalid } from "../core/error.ts";
-import { limits } from "../core/limits.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
@@ -219,6 +218,9 @@ async function boundOf(tx: Tx, name: string, to: SkipTo): Promise<Bound> {
 type Slice = { readonly name: string; readonly after: number; readonly bound: Bound };
 type Waiting = { id: string; seq: number; status: string; event: number; published_at: number };
 
+/** Each is ended by itself, which takes several statements. */
+const skippedAtOnce = 100;
+
 async function skipSlice(
   tx: Tx,
   ports: Ports,
@@ -229,7 +231,7 @@ async function skipSlice(
     from daybook_line line join daybook_job job on job.seq = line.seq join daybook_event event on event.seq = line.kind_seq
     where line.kind = 'delivery' and line.kind_seq > ${after} and line.kind_seq <= ${bound.seq} and line.kind is not null
       and job.tenant_id = ${tx.tenant} and job.name = ${deliveryName(name)}
-    order by line.kind_seq limit ${limits.claimParkedMax}`);
+    order by line.kind_seq limit ${skippedAtOnce}`);
   const skipped = rows.filter(({ status, published_at: at }) => {
     return status !== "running" && (bound.at === null || at < bound.at);
   });

@@ -4,6 +4,7 @@ import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { didYouMean } from "../core/suggest.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
+import { cancelAll, retryAll, type BulkOptions } from "./bulk.ts";
 import { cancelJob } from "./settle/cancel.ts";
 import { prepareJob, type AnyJob, type Given, type Job, type EnqueueOptions, type Prepared } from "./define.ts";
 import { findDefinition, knownJob, neverHosted, storedNames, type ReadRows } from "./definition.ts";
@@ -156,6 +157,15 @@ export function jobReads(engine: Engine, tenant: string, seenBy: string | null =
     /** Ends what belongs to sessions that have ended, and what ran for longer than it may. Workers do so by themselves; a dry
      *  run says what they would find. It is about the whole book; on `book.tenant(id)` the counts are of that tenant. */
     recover: (options: { readonly dryRun?: boolean } = {}) => recover(engine, options, seenBy),
+    /** Cancels the jobs that a filter fits, those that run included; without a status, all that are open. The newest come first, a
+     *  hundred at a time, and what is made meanwhile stays.
+     *
+     *  ```ts
+     *  const { count } = await book.jobs.cancelAll({ queue: "mail" }, { dryRun: true });
+     *  ``` */
+    cancelAll: (filter: JobFilter, options?: BulkOptions) => cancelAll(engine, tenant, filter, options),
+    /** Tries again the jobs that a filter fits; without a status, those that failed. One that was tried again already is passed. */
+    retryAll: (filter: JobFilter, options?: BulkOptions) => retryAll(engine, tenant, filter, options),
     /** Where a job stands in line; null when it does not, because it waits, runs or has ended. */
     place: (id: string) => placeOf(store, tenant, id),
   };

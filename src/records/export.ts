@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
+import { pace } from "../storage/slices.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { readSince, type ChangeRecord } from "./changes.ts";
@@ -49,19 +50,27 @@ export async function* exportRecords(
   yield toJson({ end: { lines, commit, hash: hash.digest("hex") } });
 }
 
+/** A line has room for the largest document, and for what is said about it. */
+const wholeLine = { bytesMax: 2 * limits.jsonBytesMax } as const;
+
 /** Entities before the relations that need them. */
 async function* recordLines(
   reader: RecordReader,
   moment: number,
   wanted: ReadonlySet<string> | undefined,
 ): AsyncGenerator<string, void, undefined> {
+  const turn = pace();
   const known = (await listTypes(reader)).filter((type) => wanted === undefined || wanted.has(type.name));
   for (const kind of ["entity", "relation"] as const) {
     for (const { name } of known.filter((type) => type.kind === kind)) {
       for (let after: string | undefined; ;) {
         const question = { name, type: undefined, where: [], orders: [], asOf: moment, limit: limits.pageMax };
         const page = await readPage(reader, after === undefined ? question : { ...question, after });
-        for (const { key, value } of page.items) yield toJson({ type: name, key, value });
+        for (const { key, value } of page.items) {
+          const text = toJson({ type: name, key, value }, wholeLine);
+          yield text;
+          await turn(text);
+        }
         if (page.next === null) break;
         after = page.next;
       }
@@ -71,12 +80,17 @@ async function* recordLines(
 
 /** Each commit, followed by what it changed. */
 async function* pastLines(reader: RecordReader, last: number): AsyncGenerator<string, void, undefined> {
+  const turn = pace();
   for (let from = 0; from < last;) {
     const page = await readSince(reader, from, { limit: limits.pageMax });
     const changes = Map.groupBy(page.items, ({ commit }) => commit);
     for (const commit of await readCommits(reader, from, Math.min(page.commit, last))) {
       yield toJson(commitLine(commit));
-      for (const change of changes.get(commit.id) ?? []) yield toJson(changeLine(change));
+      for (const change of changes.get(commit.id) ?? []) {
+        const text = toJson(changeLine(change), wholeLine);
+        yield text;
+        await turn(text);
+      }
     }
     from = page.commit;
   }

@@ -11,6 +11,7 @@ import { checkDocument, nameRecord, recordKey, type RecordKey } from "./define/r
 import { storedDefinition, type WritableType } from "./define/record-type.ts";
 import type { Imported, ImportOptions } from "./import.ts";
 import type { GivenLine } from "./read-export.ts";
+import { pace } from "../storage/slices.ts";
 import type { RecordReader } from "./record-reader.ts";
 import type { ChangeKind, RecordRoom } from "./room.ts";
 import { flushUnits, holdHead } from "./write/flush.ts";
@@ -57,7 +58,9 @@ async function toPast(
   const types = new Map<string, AnyRecordType>(definitions);
   const live = new Set<string>();
   const past: PastCommit[] = [];
+  const turn = pace();
   for (const { number, line } of given) {
+    await turn(past.at(-1)?.changes.at(-1)?.body ?? "");
     try {
       if (line["commit"] !== undefined) {
         past.push(toCommit(line, past.length + 1));
@@ -124,8 +127,10 @@ async function checkLast(past: readonly PastCommit[]): Promise<void> {
   const last = new Map<string, PastChange>();
   for (const change of past.flatMap(({ changes }) => changes))
     last.set(`${change.type.name}\n${change.at.key}`, change);
+  const turn = pace();
   for (const { type, at, body, number } of last.values()) {
     if (body === null) continue;
+    await turn(body);
     await checkDocument(type, JSON.parse(body)).catch((error: unknown) => {
       throw invalid(`line ${number}: ${nameRecord(type.name, at)}: ${(error as Error).message}`, { cause: error });
     });

@@ -12,6 +12,7 @@ import { readRow } from "./entry.ts";
 import { importHistory } from "./import-history.ts";
 import { readExport, type GivenLine } from "./read-export.ts";
 import type { RecordReader } from "./record-reader.ts";
+import { inSlices, pace } from "../storage/slices.ts";
 import type { RecordRoom } from "./room.ts";
 import type { RecordUnit } from "./write/record-unit.ts";
 import { checkHead, put } from "./write/write.ts";
@@ -39,6 +40,8 @@ type Line = {
   readonly document: Document;
 };
 
+type Todo = { readonly line: Line; readonly what: Doing };
+
 type ImportParts = {
   readonly reader: RecordReader;
   readonly room: RecordRoom;
@@ -62,21 +65,23 @@ export async function importRecords(
   if (ifHead !== undefined) checkHead((await readHead(reader)).commit, ifHead);
   await checkEnds(reader, lines);
   const counts: Record<Doing, number> = { created: 0, updated: 0, deleted: 0, unchanged: 0, skipped: 0 };
-  const todo: { line: Line; what: Doing }[] = [];
+  const todo: Todo[] = [];
+  const turn = pace();
   for (const line of lines) {
     const found = await readRow(reader, line.type.name, line.at, null);
     const same = found !== undefined && toJson(JSON.parse(found.body)) === line.document.body;
     const what = found === undefined ? "created" : same ? "unchanged" : onConflict === "skip" ? "skipped" : "updated";
     counts[what]++;
     if (what === "created" || what === "updated") todo.push({ line, what });
+    await turn(line.document.body);
   }
   if (onConflict === "abort" && counts.updated > 0) {
     throw taken(todo.filter(({ what }) => what === "updated").map(({ line }) => nameRecord(line.type.name, line.at)));
   }
   let commits = 0;
-  for (let from = 0; from < todo.length && !dryRun; from += limits.pageMax) {
+  const write = async (some: readonly Todo[]): Promise<void> => {
     await commit(async (unit) => {
-      for (const { line, what } of todo.slice(from, from + limits.pageMax)) {
+      for (const { line, what } of some) {
         // A record that another writer made in between is not overwritten, unless the caller asked for that.
         const still = what === "created" && onConflict !== "upsert" ? { ifAbsent: true } : {};
         const head = commits === 0 && ifHead !== undefined ? { ifHead } : {};
@@ -84,7 +89,8 @@ export async function importRecords(
       }
     });
     commits++;
-  }
+  };
+  if (!dryRun) await inSlices(todo, write, ({ line }) => line.document.body.length);
   return { ...counts, commits, dryRun };
 }
 
@@ -95,6 +101,7 @@ async function toLines(
 ): Promise<Line[]> {
   const types = new Map<string, AnyRecordType>(definitions);
   const lines = new Map<string, Line>();
+  const turn = pace();
   for (const { number, line } of given) {
     const { type: name, key, value } = line;
     if (typeof name !== "string")
@@ -109,6 +116,7 @@ async function toLines(
       );
     }
     lines.set(placeOf(next), next);
+    await turn(next.document.body);
   }
   // Whatever their order in the file: entities before the relations that need them.
   return [...lines.values()].toSorted(
@@ -119,8 +127,10 @@ async function toLines(
 /** Refuses a relation whose endpoint is neither in the file nor in the book, before anything is written. */
 async function checkEnds(reader: RecordReader, lines: readonly Line[]): Promise<void> {
   const coming = new Set(lines.map(placeOf));
+  const turn = pace();
   for (const { type, at, number } of lines) {
     if (type.kind === "entity" || at.ends === null) continue;
+    await turn("");
     for (const side of ["from", "to"] as const) {
       const end = { type: type[side], at: { key: at.ends[side], ends: null } };
       if (coming.has(placeOf(end)) || (await readRow(reader, end.type.name, end.at, null)) !== undefined) continue;

@@ -6,6 +6,7 @@ import { isObject } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { parseJson } from "../core/parse-json.ts";
 import { quote } from "../core/quote.ts";
+import { pace } from "../storage/slices.ts";
 import { exportFormat, exportVersion } from "./export.ts";
 
 export type GivenLine = { readonly number: number; readonly line: Readonly<Record<string, unknown>> };
@@ -29,10 +30,12 @@ export async function readExport(
   // The last line of a file that was cut off is seldom whole, so a line is only blamed when another one follows.
   let broken: { readonly number: number; readonly error: unknown } | undefined;
   let number = 0;
+  const turn = pace();
   for await (const text of source) {
     number++;
     if (typeof text !== "string") throw invalid(`line ${number} is ${quote(text)}: import takes each line as a text`);
     if (text.trim() === "") continue;
+    await turn(text);
     if (broken !== undefined) throw broken.error;
     if (end !== undefined)
       throw invalid(`line ${number} comes after the trailer of the export: remove it, or export again`);

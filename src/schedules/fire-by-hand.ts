@@ -1,7 +1,9 @@
 // Fires slots by hand: one now, or those of a stretch of the past.
+import { systemClock } from "../core/clock.ts";
 import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { isoTime } from "../core/time.ts";
+import { inSlices } from "../storage/slices.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import type { NewJob } from "../jobs/enqueue.ts";
@@ -12,7 +14,7 @@ import { fireSlot, insertFires } from "./fire.ts";
 import { nextFireAt, findSchedule, type DecisionKind, type ScheduleRow } from "./schedule.ts";
 import { targetOf } from "./target.ts";
 import type { Slot } from "./timing/slot.ts";
-import { restoreTiming } from "./timing/timing.ts";
+import { restoreTiming, type Timing } from "./timing/timing.ts";
 
 /** The job that was made, or the event that was published. */
 export type Triggered =
@@ -50,7 +52,7 @@ export async function backfillSchedule(tx: Tx, ports: Ports, { name, from, to, d
     const gone = `the decisions up to ${isoTime(row.pruned_until)} have left by retention`;
     throw invalid(`backfill: ${gone}, so it is not known what was fired; begin after that`);
   }
-  const slots = slotsAfter(restoreTiming(row), from - 1, to, limits.backfillSlotsMax + 1);
+  const slots = await slotsBetween(restoreTiming(row), from, to);
   if (slots.length > limits.backfillSlotsMax) {
     throw invalid(`more than ${limits.backfillSlotsMax} slots in that stretch: backfill it in parts`);
   }
@@ -62,6 +64,19 @@ export async function backfillSchedule(tx: Tx, ports: Ports, { name, from, to, d
     await moveCursor(tx, row, open);
   }
   return { dryRun, slots: open.map((slot) => slot.at), already: slots.length - open.length };
+}
+
+/** One more than may be filled, if there are so many. To find those of an expression takes long. */
+async function slotsBetween(timing: Timing, from: number, to: number): Promise<Slot[]> {
+  const slots: Slot[] = [];
+  for (let after = from - 1; slots.length <= limits.backfillSlotsMax;) {
+    const some = slotsAfter(timing, after, to, limits.sliceRowsMax);
+    slots.push(...some);
+    if (some.length < limits.sliceRowsMax) break;
+    after = some.at(-1)?.at ?? to;
+    await systemClock.nextTurn();
+  }
+  return slots;
 }
 
 // The ticker must not decide the filled slots again. Undecided slots before them are passed by.
@@ -86,14 +101,18 @@ async function fireSlots(
   const target = await targetOf(tx, row);
   if ("refused" in target) throw new DaybookError("conflict", `schedule "${row.name}" cannot fire: ${target.refused}`);
   const decisions: DecisionRow[] = [];
-  const jobs: NewJob[] = [];
-  for (const slot of slots) {
-    const fire: Fire = { slot, kind, missed: 0, lateMs: tx.now - slot.at, behindMissed: false };
-    const fired = await fireSlot(tx, ports, row, { fire, target, jobs });
-    const local = slot.local === "" ? null : slot.local;
-    decisions.push(decisionRow(tx, row, { slot_at: slot.at, kind, local, ...fired }));
-  }
-  await insertFires(tx, { decisions, jobs });
+  await inSlices(slots, async (slice) => {
+    const jobs: NewJob[] = [];
+    const decided: DecisionRow[] = [];
+    for (const slot of slice) {
+      const fire: Fire = { slot, kind, missed: 0, lateMs: tx.now - slot.at, behindMissed: false };
+      const fired = await fireSlot(tx, ports, row, { fire, target, jobs });
+      const local = slot.local === "" ? null : slot.local;
+      decided.push(decisionRow(tx, row, { slot_at: slot.at, kind, local, ...fired }));
+    }
+    await insertFires(tx, { decisions: decided, jobs });
+    decisions.push(...decided);
+  });
   await tx.run(sql`update daybook_schedule set last_fired_at = ${tx.now} where seq = ${row.seq}`);
   return decisions;
 }

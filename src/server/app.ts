@@ -22,12 +22,12 @@ export type AppOptions = {
   readonly prefix?: string;
   /** Refuses every change. */
   readonly readOnly?: boolean;
+  /** What assistants may do at most at `/mcp`, whatever their tokens allow. Default: "read". */
+  readonly mcp?: "read" | "operate" | "admin";
   /** Requests at once, streams not counted; more are told to come again. Default 1000. */
   readonly requestsMax?: number;
   /** True: cookies are for HTTPS alone. Default: what the request came by. */
   readonly secure?: boolean;
-  /** What assistants may do by tools (`/mcp`), with a token that may. Default: read. */
-  readonly tools?: "read" | "operate" | "admin";
   /** Where each request is said, and what went wrong on our side: pino and its like. */
   readonly log?: Logger;
 };
@@ -48,7 +48,7 @@ export type App = {
   close(): Promise<void>;
 };
 
-const known = ["hosts", "origins", "prefix", "readOnly", "requestsMax", "secure", "tools", "log"] as const;
+const known = ["hosts", "origins", "prefix", "readOnly", "mcp", "requestsMax", "secure", "log"] as const;
 
 /** Makes the server of a book, or of several by their names: the first stands at `/api/v1`, each at `/books/<name>/api/v1`.
  *

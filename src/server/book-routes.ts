@@ -8,16 +8,16 @@ import { apiPrefix } from "../verbs/route.ts";
 import type { Outputs } from "../verbs/wire.ts";
 import type { AppOptions, Asker } from "./app.ts";
 import { addDocument } from "./document.ts";
-import { createGate } from "./gate.ts";
+import { createGate, type Known } from "./gate.ts";
 import { headersOfAll } from "./guard.ts";
 import { openLiveStreams } from "./live-stream.ts";
 import { addLogin } from "./login.ts";
-import { addTools } from "./tools.ts";
+import { addMcp } from "./mcp-route.ts";
 import { addMonitoring } from "./monitoring.ts";
 import { createOpenStreams } from "./open-streams.ts";
 import { HttpRefusal, tellFailure } from "./problem.ts";
 import { aliasRoutes, everyRoute, patternOf, type VerbRoute } from "./routes.ts";
-import { runRoute } from "./run-route.ts";
+import { runRoute, type Asked } from "./run-route.ts";
 import { createScheduler, type Scheduler } from "./scheduler.ts";
 
 export type Router = Hono<{ Bindings: Required<Asker> }>;
@@ -44,10 +44,13 @@ export function openBookRoutes(book: Book, options: Options, same?: BookRoutes):
   const base = `${prefix}${apiPrefix}`;
 
   async function run(context: Asking, route: VerbRoute, outputs: Outputs, tenant?: string): Promise<Response> {
+    return runRoute(asked(context, await gate.admit(context, route.verb, tenant), route, outputs));
+  }
+
+  /** What a request of this caller for a verb is run with. */
+  function asked({ req, env }: Asking, found: Known, route: VerbRoute, outputs: Outputs): Asked {
     const { verb, key } = route;
-    const found = await gate.admit(context, verb, tenant);
-    const { req, env } = context;
-    return runRoute({
+    return {
       ...{ route, key, verb, access, base, outputs, streams, request: req.raw },
       param: (name) => req.param(name) ?? "",
       caller: found.caller,
@@ -57,7 +60,7 @@ export function openBookRoutes(book: Book, options: Options, same?: BookRoutes):
       from: env.address,
       stillKnown: () => gate.stillKnown(found),
       failed: (error) => tellFailure(log, error, env.requestId),
-    });
+    };
   }
 
   function addStream(add: Add): void {
@@ -92,7 +95,13 @@ export function openBookRoutes(book: Book, options: Options, same?: BookRoutes):
       addDocument(router, add, { prefix, outputs });
       addLogin(router, add, { access, gate, prefix, secure: options.secure });
       addMonitoring(router, { book, streams, gate, prefix, scheduler });
-      addTools(router, { gate, access, prefix, allow: options.tools ?? "read", log });
+      addMcp(router, {
+        allow: options.readOnly === true ? "read" : (options.mcp ?? "read"),
+        prefix,
+        gate,
+        ask: (context, found, route) => asked(context, found, route, outputs),
+        failed: (error, { env }) => tellFailure(log, error, env.requestId),
+      });
       addStream(add);
       addScheduler(add);
       for (const route of aliasRoutes(routes)) {

@@ -88,12 +88,12 @@ A connection that breaks is resumed by Last-Event-ID without a gap; where too mu
     answers: { 200: { description: "HTML.", content: { "text/html": text } } },
   },
   "POST /mcp": {
-    summary: "call verbs as tools, by the Model Context Protocol",
-    description: "Streamable HTTP, each request by itself. See docs/mcp.md.",
-    body: { type: "object" },
+    summary: "call the verbs as tools of an assistant, by the Model Context Protocol over streamable HTTP",
+    description: "Each request is answered by itself: there is no stream to listen to and no session to end.",
+    body: { description: "A message of JSON-RPC 2.0, or several.", anyOf: [{ type: "object" }, { type: "array" }] },
     answers: {
-      200: { description: "An answer of JSON-RPC.", content: { "application/json": { type: "object" } } },
-      202: { description: "A notification was heard." },
+      200: { description: "The answers.", content: { "application/json": {} } },
+      202: { description: "There was nothing to answer." },
     },
   },
   "POST /api/v1/login": {

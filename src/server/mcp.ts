@@ -31,7 +31,7 @@ export type McpOptions<C extends McpCaller> = {
   /** Runs a verb for a caller who may. The answer is that of the verb, or already in wire form. */
   readonly run: (asked: Asked<C>) => unknown;
   /** Told of what is a defect of ours, which the caller hears only the kind of. */
-  readonly onDefect?: (error: unknown) => void;
+  readonly onDefect?: (error: unknown, caller: C) => void;
   readonly verbs?: readonly (readonly [key: string, verb: Verb])[];
   /** How long a tool waits for what happens. */
   readonly streamMs?: number;
@@ -45,13 +45,14 @@ export async function mcpServer<C extends McpCaller>(options: McpOptions<C> & { 
 
 /** Answers requests over HTTP, each by itself: nothing is kept between them, so any process can answer any of them. */
 export async function mcpHandler<C extends McpCaller>(
-  options: McpOptions<C>,
+  options: McpOptions<C> & { readonly bodyBytesMax?: number },
 ): Promise<(request: Request, caller: C) => Promise<Response>> {
   const [make, { WebStandardStreamableHTTPServerTransport }, { CancelledNotificationSchema }] = await Promise.all([
     serverMaker(options),
     import("@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js"),
     import("@modelcontextprotocol/sdk/types.js"),
   ]);
+  const { bodyBytesMax } = options;
   const running = new Map<string, AbortController>();
   const newSession = createIds(systemClock, systemRandom);
 
@@ -69,7 +70,10 @@ export async function mcpHandler<C extends McpCaller>(
     server.setNotificationHandler(CancelledNotificationSchema, ({ params: { requestId } }) => {
       if (requestId !== undefined) running.get(keyOf(requestId))?.abort();
     });
-    const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
+    const transport = new WebStandardStreamableHTTPServerTransport({
+      enableJsonResponse: true,
+      ...(bodyBytesMax === undefined ? {} : { maxRequestBodySize: bodyBytesMax }),
+    });
     await server.connect(transport);
     const gone = Promise.withResolvers<Response>();
     const leave = (): void => gone.resolve(new Response(null, { status: 499 }));
@@ -137,7 +141,8 @@ async function serverMaker<C extends McpCaller>(options: McpOptions<C>): Promise
             streamMs,
           });
         } catch (error) {
-          if (asDaybookError(error).code === "internal" && !stop.signal.aborted && !signal.aborted) onDefect?.(error);
+          if (asDaybookError(error).code === "internal" && !stop.signal.aborted && !signal.aborted)
+            onDefect?.(error, caller);
           return failure(error);
         }
       },

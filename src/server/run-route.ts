@@ -76,7 +76,9 @@ async function answerRead(asked: Asked): Promise<Response> {
 /** A problem is a reply as well, since it is kept like one. */
 async function change(asked: Asked, body: string): Promise<Reply> {
   try {
-    return await changed(asked, body);
+    const { route, request } = asked;
+    const also = { ...asked.also, ...revisionOf(asked), ...keyInVerb(asked) };
+    return await changed(asked, readInput(route, { ...asked, url: request.url, body, also }));
   } catch (error) {
     const { problem, headers } = problemOf(error);
     asked.failed(error);
@@ -88,11 +90,17 @@ async function change(asked: Asked, body: string): Promise<Reply> {
   }
 }
 
-async function changed(asked: Asked, body: string): Promise<Reply> {
-  const { route, request, book, access, caller } = asked;
+/** For a way in that has the input at hand, checked, and is given the answer in wire form or as the verb gives it. */
+export async function runInput(asked: Asked, input: Input): Promise<unknown> {
+  const { method, verb } = asked.route;
+  if (method === "GET") return verb.run(asked.book, input, callOf(asked));
+  const { body } = await changed(asked, input);
+  return body === "" || verb.text === true ? body : (JSON.parse(body) as unknown);
+}
+
+async function changed(asked: Asked, input: Input): Promise<Reply> {
+  const { route, book, access, caller } = asked;
   const { verb, key: name } = route;
-  const also = { ...asked.also, ...revisionOf(asked), ...keyInVerb(asked) };
-  const input = readInput(route, { ...asked, url: request.url, body, also });
   const isApplied = verb.destroys === undefined || input["apply"] === true;
   if (verb.background === true && isApplied) {
     const of = { verb: name, tenant: book.tenantId, caller, input };

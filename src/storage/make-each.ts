@@ -1,6 +1,7 @@
 // Makes things of rows that hold documents. Parsing a full page at once held the loop for 20 ms, so the loop has a turn
 // after each piece of it.
 import { systemClock } from "../core/clock.ts";
+import { textIn } from "./slices.ts";
 
 /** Text of this length is parsed within a millisecond. */
 const charactersPerTurn = 131_072;
@@ -24,10 +25,4 @@ export async function makeEach<Row extends object, T>(
     characters += charactersPerRow + textIn(row);
   }
   return made;
-}
-
-function textIn(row: object): number {
-  let characters = 0;
-  for (const value of Object.values(row)) if (typeof value === "string") characters += value.length;
-  return characters;
 }

@@ -12,7 +12,8 @@ export type Row = Record<string, Value>;
 /** SQLite answers at once, PostgreSQL later; `await` takes both. */
 export type Awaitable<T> = T | PromiseLike<T>;
 
-/** A transaction as the engine's own units see it. They await nothing but its functions. */
+/** A transaction as the engine's own units see it. They await nothing but its functions, and turns of the event loop between the
+ *  slices of large work (slices.ts). */
 export type Tx = {
   readonly dialect: Dialect;
   readonly tenant: string;
@@ -41,6 +42,9 @@ export type Tx = {
 export type WriteOptions = {
   /** The tenant whose handle began the unit. */
   readonly tenant?: string;
+  /** In whose turn it is written: turns alternate, and the units of one keep their order. Default the tenant's own, or the
+   *  engine's. What serves all tenants, and nobody may hold up, has a turn of its own. */
+  readonly turn?: OwnTurn;
   /** `user`: may misbehave, so it is watched, and on PostgreSQL it runs SERIALIZABLE on a connection of its own.
    *  `engine` (default): trusted; READ COMMITTED on a connection of its own.
    *  `shared`: an engine unit whose statements may be interleaved with those of its neighbours in one transaction,
@@ -54,6 +58,14 @@ export type WriteOptions = {
   /** The unit that puts right what a wrong clock wrote: others wait for it. */
   readonly putsRight?: boolean;
 };
+
+/** `together`: what callers of any tenant ask for at the same time. `worker`: a worker settles and claims. */
+export type OwnTurn = "together" | "worker";
+
+/** The name of a unit's turn. No tenant has such a name as the engine's turns have. */
+export function turnOf({ turn, tenant }: WriteOptions): string {
+  return turn === undefined ? (tenant ?? "\0") : `\0${turn}`;
+}
 
 /** A consistent view of the book: everything read through one reader is of one moment. */
 export type Reader = {

@@ -8,6 +8,7 @@ import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { usedAfterEnd, type Awaitable, type Store, type Tx } from "./store.ts";
 import { readAs } from "./reading.ts";
+import { createWriteTurns, type Waits } from "./write-turns.ts";
 
 export type Unit = {
   /** Wraps what a verb of the unit's tx returns, so that a forgotten await is noticed, and an error says where it was called. */
@@ -225,42 +226,49 @@ function shielded(run: () => void): void {
   }
 }
 
-type Waiting<Asked, Made> = Pick<PromiseWithResolvers<Made>, "resolve" | "reject"> & { readonly asked: Asked };
+type Waiting<Asked, Made> = Waits & Pick<PromiseWithResolvers<Made>, "resolve" | "reject"> & { readonly asked: Asked };
 
 /** Makes one unit of what callers ask for at the same time: one statement writes it all, and each caller has its own answer. What is
  *  asked for while a unit is on its way is in the next one. `write` answers all that it is given, in their order; at most `most`
- *  of them are a unit. */
-export function together<Asked, Made>(
+ *  of them are a unit, to which tenants give in turn. */
+export function together<Asked extends { readonly tenant: string }, Made>(
   write: (tx: Tx, all: readonly Asked[]) => Promise<readonly Made[]>,
   most: number,
 ): (store: Store, asked: Asked) => Promise<Made> {
-  const waiting: Waiting<Asked, Made>[] = [];
+  const turns = createWriteTurns<Waiting<Asked, Made>>(() => 0);
+  let arrived = 0;
   let underWay = false;
+
+  function takeNext(): Waiting<Asked, Made>[] {
+    const taken = turns.take(most);
+    for (const { turn } of taken) turns.used(turn, 1, 0);
+    return taken;
+  }
 
   async function writeNext(store: Store): Promise<void> {
     let group: Waiting<Asked, Made>[] | undefined;
     // Taken when the unit runs, and kept: a unit may run more than once.
     const unit = (tx: Tx): Promise<readonly Made[]> => {
       if (group === undefined) {
-        group = waiting.splice(0, most);
+        group = takeNext();
         underWay = false;
-        if (waiting.length > 0) begin(store);
+        if (turns.size > 0) begin(store);
       }
       const all = group.map(({ asked }) => asked);
       return write(tx, all);
     };
     try {
-      const made = await store.write(unit, { by: "shared" });
+      const made = await store.write(unit, { by: "shared", turn: "together" });
       for (const [index, each] of (group ?? []).entries()) each.resolve(made[index] as Made);
     } catch (error) {
       // The store refused the unit before it ran: all callers that wait are told.
       if (group === undefined) underWay = false;
-      for (const each of group ?? waiting.splice(0)) {
+      for (const each of group ?? turns.remove()) {
         // One that cannot be written must not fail its neighbours.
         if (group === undefined || group.length === 1) each.reject(error);
         else
           store
-            .write((tx) => write(tx, [each.asked]), { by: "shared" })
+            .write((tx) => write(tx, [each.asked]), { by: "shared", turn: "together" })
             .then(([made]) => each.resolve(made as Made), each.reject);
       }
     }
@@ -274,7 +282,7 @@ export function together<Asked, Made>(
 
   return (store, asked) => {
     const { promise, resolve, reject } = Promise.withResolvers<Made>();
-    waiting.push({ asked, resolve, reject });
+    turns.add({ turn: asked.tenant, arrived: ++arrived, asked, resolve, reject });
     begin(store);
     return promise;
   };

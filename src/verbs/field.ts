@@ -2,7 +2,7 @@
 // command line, paths and query strings bring text, JSON bodies and tools bring values.
 import { durationMs } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
-import { toJson } from "../core/json.ts";
+import { isPlain, toJson } from "../core/json.ts";
 import { parseJson } from "../core/parse-json.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
@@ -88,9 +88,14 @@ export function text(
     schema: { type: "string", minLength: 1, maxLength: charactersMax },
     check: must(
       `a text of 1 to ${charactersMax} characters`,
-      (value) => typeof value === "string" && value !== "" && Array.from(value).length <= charactersMax,
+      (value) => typeof value === "string" && value !== "" && hasAtMost(value, charactersMax),
     ),
   });
+}
+
+/** A character is one or two units of UTF-16, so most texts need no counting. */
+function hasAtMost(value: string, characters: number): boolean {
+  return value.length <= characters || (value.length <= 2 * characters && Array.from(value).length <= characters);
 }
 
 export function id(of: string): Field<string, false> {
@@ -146,18 +151,20 @@ export function word<const Word extends string>(about: string, words: readonly W
   });
 }
 
-export function json(about: string, metavar = "json"): Field<unknown, false> {
+/** `bytesMax`: of a list of documents, each of which is checked by itself. */
+export function json(about: string, { bytesMax }: { readonly bytesMax?: number } = {}): Field<unknown, false> {
+  const size = bytesMax === undefined ? {} : { bytesMax };
   return field({
     kind: "json",
     about,
-    metavar,
+    metavar: "json",
     schema: {},
     check(value, what) {
-      // As text it is at most as long as the library takes it; what is no JSON at all is refused with its place.
       if (value === undefined) throw invalid(`${what} is undefined: give JSON`);
-      toJson(value, { what });
+      // What is in it the library checks, with its place, when it writes it: to do so twice would hold the loop twice as long.
+      if (!Array.isArray(value) && !isPlain(value)) toJson(value, { what, ...size });
     },
-    fromText: (given, what) => parseJson(given, { what }),
+    fromText: (given, what) => parseJson(given, { what, ...size }),
   });
 }
 

@@ -112,6 +112,21 @@ the past as well.`,
     about: "make and list backups in the book's own folder",
     load: async () => (await import("./book/backups.ts")).backups,
   },
+  tokens: {
+    about: "make, list and revoke tokens: who may use the book through a server",
+    more: "The secret of a token is shown once, when it is made; the book keeps a hash of it (docs/access.md).",
+    load: async () => (await import("./access/tokens.ts")).tokens,
+  },
+  audit: {
+    about: "list what was changed through a server, by whom and from where",
+    more: 'Without a verb it is "audit list".',
+    bare: "list",
+    load: async () => (await import("./access/audit.ts")).audit,
+  },
+  operations: {
+    about: "list, show and cancel what takes long and was begun through a server",
+    load: async () => (await import("./access/operations.ts")).operations,
+  },
   views: {
     about: "make or drop the read-only views under the names of other designs",
     more: `A book has none of them unless somebody asked: their names are common ones, such as jobs and events.

@@ -1,5 +1,6 @@
 // A verb is one operation whose input is data: what it is called, who may do it, what it takes, what it does and how a person
 // reads its answer. Every way in is made from the table of verbs, and none of them is known here.
+import type { Role } from "../access/token.ts";
 import type { Book } from "../book/book.ts";
 import { durationMs } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
@@ -9,8 +10,7 @@ import { nearest } from "../core/suggest.ts";
 import type { Field, Fields, Given, Schema } from "./field.ts";
 import type { Shown } from "./shown.ts";
 
-/** `read` changes nothing; `operate` makes and steers work; `admin` looks after the book; `worker` runs jobs from elsewhere. */
-export type Role = "read" | "operate" | "admin" | "worker";
+export type { Role };
 
 type Method = "GET" | "POST" | "PUT" | "DELETE";
 
@@ -19,8 +19,8 @@ export type Call = {
   readonly signal: AbortSignal;
   /** The tenant that the caller named; null when it speaks for the whole book. */
   readonly tenant: string | null;
-  /** Says how much is done, and of how much if that is known, to who looks at the operation. */
-  readonly progress?: (done: number, total: number | null) => void;
+  /** How much of it is done, and of how much when that is known. It costs nothing, so it may be told of each thing. */
+  progress?(done: number, total: number | null): void;
   /** Where a caller from elsewhere waits no longer than this, and then asks again. */
   readonly waitMsMax?: number;
 };
@@ -104,6 +104,11 @@ export function operate<const F extends Fields = Nothing, Answer = unknown>(said
 
 export function admin<const F extends Fields = Nothing, Answer = unknown>(said: Said<F, Answer>): Verb<F, Answer> {
   return made("admin", said);
+}
+
+/** A verb that only reads, and whose answer is for an admin. */
+export function forAdmins<F extends Fields, Answer>(of: Verb<F, Answer>): Verb<F, Answer> {
+  return { ...of, role: "admin", needs: "read" };
 }
 
 export type Nothing = Record<never, never>;

@@ -7,9 +7,11 @@ import { test, type TestContext } from "node:test";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { open } from "../../src/index.ts";
+import { listen } from "../../src/server/listen.ts";
 import { assistant, type Assistant } from "../server/mcp-client.ts";
 import { compileCache } from "../support/compile-cache.ts";
 import { backends, bookUrl, cleanup, testFolder } from "../support/open-test.ts";
+import { openServer } from "../support/open-server.ts";
 import { parsedError, runCli, startCli } from "./run-cli.ts";
 
 const main = join(import.meta.dirname, "../../src/cli/main.ts");
@@ -48,7 +50,7 @@ for (const backend of backends) {
       (listed.value["items"] as { id: string }[]).map((each) => each.id),
       [id],
     );
-    assert.match(refused.text, /^forbidden: .*--allow operate/);
+    assert.match(refused.text, /^forbidden: .*--allow/);
     assert.equal(info.value["dialect"], backend);
     assert.equal((await book.jobs.get(id)).status, "queued");
     await book.close();
@@ -93,6 +95,32 @@ test("what the user's file declares is used, and what it prints does not disturb
   assert.match(unknown.text, /^invalid: .* does not define the record "ordre": did you mean "order"\?/);
   assert.equal(shown.failed, false, shown.text);
   assert.match(stderr(), /a greeting on standard output/);
+});
+
+test("with --server the tools run there, as far as the token allows", async (t) => {
+  const { app, book, tokens } = await openServer(t, "sqlite");
+  const listening = await listen(app, { port: 0 });
+  cleanup(t, () => listening.close(0));
+  const at = ["--server", listening.url, "--token"];
+  const { call, names } = await start(t, [...at, tokens.operate, "--allow", "admin"]);
+
+  const made = await call("jobs_enqueue", { name: "send-receipt", params: { orderId: "o-17" } });
+  const shown = await call("jobs_show", { id: made.value["id"] });
+  const missing = await call("jobs_show", { id: "nobody" });
+  // What was published before it follows is not told.
+  let isTold = false;
+  const following = call("events_tail", { count: 1 }).finally(() => (isTold = true));
+  while (!isTold) await book.events.publish("order.paid", null);
+  const followed = await following;
+  const unknown = await startCli(["mcp", ...at, "dbk_nobody", "--json"]).ended;
+
+  assert.equal(shown.value["name"], "send-receipt", made.text);
+  assert.match(missing.text, /^not_found: /);
+  const [event] = followed.value["items"] as { topic: string }[];
+  assert.deepEqual([event?.topic, followed.value["ended"]], ["order.paid", true]);
+  assert.ok(!(await names()).includes("calls_reveal") && !(await names()).includes("doctor"));
+  assert.deepEqual((await book.jobs.list()).items.length, 1);
+  assert.deepEqual([unknown.code, parsedError(unknown.stderr).code], [3, "unauthorized"]);
 });
 
 test("the process ends when its input does, and by a signal", async (t) => {

@@ -195,10 +195,21 @@ for (const backend of backends) {
         let sorted = all;
         for (let index = 0; index <= limits.ordersMax; index++) sorted = sorted.orderBy((note) => note("n"));
       }, /ordered by at most 16 fields/);
-      const values = Array.from({ length: 200_000 }, (_, index) => word(index));
+      const values = (count: number, make = word): string[] => Array.from({ length: count }, (_, index) => make(index));
       await refused(
-        () => all.where((note) => note("text").in(values)).count(),
+        () => all.where((note) => note("text").in(values(40_000, (index) => word(index).padEnd(40)))).count(),
         /take \d+ bytes, and 1048576 at most: ask in parts/,
+      );
+      await refused(
+        () => all.where((note) => note("text").in(values(limits.questionValuesMax + 1))),
+        /^50001 values in the lists of "in", and 50000 at most: ask in parts/,
+      );
+      const half = values(limits.questionValuesMax / 2);
+      const both = all.where((note) => note("text").notIn(half)).where((note) => note("text").notIn(half));
+      assert.equal(await both.count(), limits.groupsMax + 1);
+      await refused(
+        () => both.where((note) => note("text").in(["w1"])).count(),
+        /^50001 values in the lists of one question, and 50000 at most/,
       );
       await refused(() => {
         let narrow = all;

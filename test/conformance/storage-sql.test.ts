@@ -103,6 +103,11 @@ for (const backend of backends) {
       const { store } = await openTestStore(t, backend);
       await store.write((tx) => tx.run(noteTable));
       const ids = ["", "'", '"', "{a,b}", "\\", "null", "NULL", "ä😀", "a\nb", ",", '"a\\"'];
+      // Long ones, which are quoted in another way on PostgreSQL unless they have control characters.
+      ids.push(
+        ...ids.map((id) => id.repeat(3000)).filter((id) => id !== ""),
+        `\u007f\u2028${"x".repeat(3000)}\t\r\u0001`,
+      );
       const rows = ids.map((id, index) => ({ id, size: index === 0 ? null : index }));
 
       await store.write((tx) => tx.run(sql`insert into note (id, size) ${eachRow(columns, rows)}`));

@@ -158,6 +158,8 @@ function questions(book: Book, word: string, id: Record<string, string>): Record
     "telemetry.buckets": () => book.telemetry.buckets({ since: "1h" }),
     "telemetry.logs": () => book.telemetry.logs({ since: "1d" }),
     "telemetry.evictions": () => book.telemetry.evictions(),
+    "jobs.cancelAll": () => book.jobs.cancelAll({}, { dryRun: true }),
+    "jobs.retryAll": () => book.jobs.retryAll({}, { dryRun: true }),
     "audit.list": () => book.audit.list(),
     "operations.get": () => book.operations.get(id["operation"] ?? ""),
     "operations.list": () => book.operations.list(),

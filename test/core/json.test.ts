@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { runInNewContext } from "node:vm";
 import { fc } from "../support/property.ts";
+import { limits } from "../../src/core/limits.ts";
 import { toJson } from "../../src/core/json.ts";
 import { parseJson } from "../../src/core/parse-json.ts";
 
@@ -169,11 +170,31 @@ test("a value over the limit is refused with both sizes, measured in UTF-8", () 
 test("shared references that stand for endless text are refused quickly", () => {
   let bomb: unknown = "lol";
   for (let i = 0; i < 60; i++) bomb = [bomb, bomb];
+  const long = "x".repeat(1_000_000);
 
-  assert.throws(() => toJson(bomb), {
+  assert.throws(() => toJson(bomb), { code: "invalid", message: /^value has more than 50000 fields, lists and obj/ });
+  assert.throws(() => toJson(Array(30_000).fill(long)), {
     code: "invalid",
     message: /is more than \d+ bytes of JSON, over the limit of 1048576/,
   });
+});
+
+test("a document of too many fields, lists and objects is refused in both directions, and plain values are not counted", () => {
+  const most = limits.jsonPartsMax;
+  const fields = (count: number): object => Object.fromEntries(Array.from({ length: count }, (_, n) => [`f${n}`, 1]));
+  const lists = (count: number): object[] => Array.from({ length: count }, () => []);
+  const numbers = Array<number>(10 * most).fill(1);
+
+  assert.equal(Object.keys(parseJson(toJson(fields(most - 1))) as object).length, most - 1);
+  assert.equal((parseJson(toJson(lists(most - 1))) as unknown[]).length, most - 1);
+  assert.equal((parseJson(toJson(numbers)) as unknown[]).length, 10 * most);
+  for (const value of [fields(most), lists(most)]) {
+    const refused = { code: "invalid", details: { path: "params", partsMax: most } };
+    assert.throws(() => toJson(value, { what: "params" }), refused);
+    assert.throws(() => parseJson(JSON.stringify(value), { what: "params" }), refused);
+  }
+  // A text that may be larger may have as many more.
+  assert.ok(toJson(fields(most), { bytesMax: 2 * limits.jsonBytesMax }).length > most);
 });
 
 test("malformed text is refused with the position", () => {

@@ -8,6 +8,8 @@ import { describeApi } from "../../schema/openapi.ts";
 import { connect } from "../../src/client/connect.ts";
 import { aliases } from "../../src/server/aliases.ts";
 import { extraRoutes } from "../../src/server/extra-routes.ts";
+import { toolsOf } from "../../src/server/mcp/tool.ts";
+import outputs from "../../src/verbs/outputs.json" with { type: "json" };
 import { apiPrefix, readRoute } from "../../src/verbs/route.ts";
 import { everyVerb, nounOf, type NounName } from "../../src/verbs/table.ts";
 import { nameOf } from "../../src/verbs/verb.ts";
@@ -61,6 +63,13 @@ test("the reference has a section for each verb, and for nothing else", () => {
   const sections = [...page.matchAll(/^### (.+)$/gm)].map(([, name = ""]) => name);
 
   assert.deepEqual(sections.toSorted(), verbs.map(([, verb]) => nameOf(verb)).toSorted());
+});
+
+test("assistants have a tool for each verb, and for nothing else", () => {
+  const tools = toolsOf(verbs, outputs);
+
+  assert.deepEqual(tools.map(({ key }) => key).toSorted(), names);
+  assert.equal(new Set(tools.map(({ tool }) => tool.name)).size, names.length);
 });
 
 test("no two things of the client share a name", () => {

@@ -13,15 +13,22 @@ import { bookUrl, cleanup, openTest, testFolder, type Backend } from "./open-tes
 
 const room = 1000;
 const bytes = limits.jsonBytesMax - room;
+const parts = limits.jsonPartsMax - 10;
+const levels = limits.jsonDepthMax - 8;
 
 /** Documents of a megabyte, or as large as they may be, each dear in its own way. */
 export const worstJson = {
-  "many small fields": (size = bytes) => Object.fromEntries(numbers(Math.floor(size / 11)).map((n) => [tag(n), 1])),
-  "many empty lists": (size = bytes) => ({ list: numbers(Math.floor(size / 3)).map(() => []) }),
+  "many small fields": (size = bytes) => {
+    const count = Math.min(parts, Math.floor(size / 11));
+    const more = "-".repeat(Math.floor(size / count) - 11);
+    return Object.fromEntries(numbers(count).map((n) => [tag(n) + more, 1]));
+  },
+  "many empty lists": (size = bytes) => ({ list: numbers(Math.min(parts, Math.floor(size / 3))).map(() => []) }),
+  "many numbers": (size = bytes) => ({ list: numbers(Math.floor(size / 2)).map((n) => n % 10) }),
   "one long text": (size = bytes) => ({ text: "é".repeat(size / 2) }),
   "a text of escapes": (size = bytes) => ({ text: '"'.repeat(size / 2) }),
   "as deep as may be": (size = bytes) => ({
-    list: numbers(Math.floor(size / 140)).map(() => deep(limits.jsonDepthMax - 8)),
+    list: numbers(Math.floor(Math.min(size / 2, parts) / levels)).map(() => deep(levels)),
   }),
 } satisfies Record<string, (size?: number) => object>;
 
@@ -30,8 +37,8 @@ function tag(n: number): string {
   return ((n * 7919) % 10_000_000).toString(36).padStart(6, "k");
 }
 
-function deep(levels: number): object {
-  return levels <= 1 ? [] : [deep(levels - 1)];
+function deep(more: number): object {
+  return more <= 1 ? [] : [deep(more - 1)];
 }
 
 export function numbers(count: number): number[] {
@@ -237,7 +244,8 @@ async function fillMemory(book: Book, many: number, documents: Large, file: stri
   for (const n of numbers(Math.ceil(many / 10))) await book.records.put(Note, { id: "changing", n });
   const lines: string[] = [];
   for await (const line of book.records.export({ types: [Note] })) {
-    if (line.length < 1000) lines.push(line.replaceAll('"note-', '"read-'));
+    const isRecord = line.includes('"value":');
+    if (isRecord && line.length < 1000) lines.push(line.replaceAll('"note-', '"read-'));
   }
   writeFileSync(file, lines.join("\n"));
   return { commit, file };

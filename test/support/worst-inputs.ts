@@ -43,31 +43,30 @@ const everything = { jobs: "1ms", calls: "1ms", events: "1ms", runs: "1ms", logs
 /** A schedule keeps its params as a text in its own document, in which each quote counts twice. */
 const settingBytes = 450_000;
 
-/** What holds the loop for longer than it should, and why. Nothing else may, and each of these is to go. */
-export const stillHeld: readonly { readonly which: RegExp; readonly why: string }[] = [
-  {
-    which:
-      /, (?:many small fields|many empty lists|as deep as may be|large params|a large request|a large document|many words)$/,
-    why: "a document of 100,000 values is walked, sorted and written in one piece, by the field of the verb and by the library",
-  },
-  {
-    which: /, (?:a page of large documents|large documents)$|: records\.list, a long list of values$/,
-    why: "a document of 100,000 values is parsed in one piece, and so is a question of as many",
-  },
-  {
-    which: /^postgres: .*, a text of escapes$/,
-    why: "half a million quotes are escaped once more for the server",
-  },
-  {
-    which:
-      /: (?:groups\.(?:create|cancel)|schedules\.backfill|records\.import|listeners\.remove), |: records\.delete, a hub/,
-    why: "ten thousand rows are made, changed or removed in one transaction, which on SQLite is one piece",
-  },
-  {
-    which: /: book\.retain, many jobs$/,
-    why: "a slice of retention is two thousand jobs, with all that leaves with them",
-  },
-];
+const noted = {
+  caller: { tokenId: "t", name, tenant: null, role: "admin", queues: null, names: null },
+  tenant: "default",
+  verb: "jobs.cancel",
+  from: "127.0.0.1",
+  requestId: "r",
+} as const;
+const operation = { verb: "jobs.cancelAll", tenant: "default", caller: noted.caller, input: { note } };
+
+function withTokens(make: (id: string) => Input): Make {
+  return async ({ book }) => {
+    const all = numbers(limits.pageMax);
+    const made = await Promise.all(all.map(() => book.tokens.create({ name, role: "read", tenant: null })));
+    return make(made[0]?.id ?? "");
+  };
+}
+
+function withOperations(make: (id: string) => Input): Make {
+  return async ({ book }) => {
+    const all = numbers(limits.pageMax);
+    const made = await Promise.all(all.map(() => book.access.operations.start(operation, async () => ({ note }))));
+    return make(made[0]?.id ?? "");
+  };
+}
 
 /** By noun and verb. A verb without a row is refused by the test. */
 export const worst: Readonly<Record<string, Row>> = {
@@ -102,6 +101,20 @@ export const worst: Readonly<Record<string, Row>> = {
   "jobs.prioritise": { "in a long line": ({ job }) => ({ id: job, priority: limits.priorityMax }) },
   "jobs.edit": eachJson((params, { job }) => ({ id: job, params })),
   "jobs.pause": { "many in line": always({ name: "work", note }) },
+  "jobs.cancelAll": {
+    "a dry run": every,
+    "many in line": async ({ book, next, many }) => {
+      const queue = next();
+      await book.jobs.enqueueMany(
+        "work",
+        numbers(many).map(() => ({})),
+        { queue },
+      );
+      return { queue, apply: true };
+    },
+  },
+  "jobs.retryAll": { "a dry run": every, "many that failed": always({ name: "work", apply: true }) },
+  "jobs.deleteAll": { "a dry run": every, "many that were cancelled": always({ status: ["cancelled"], apply: true }) },
   "jobs.resume": { "many in line": always({ name: "work" }) },
 
   "groups.list": { "a group of many": always(page) },
@@ -284,7 +297,11 @@ export const worst: Readonly<Record<string, Row>> = {
       filters: conditions,
       ...page,
     }),
-    "a long list of values": always({ type: "note", filters: [`n in ${JSON.stringify(numbers(140_000))}`], ...page }),
+    "a long list of values": always({
+      type: "note",
+      filters: [`n in ${JSON.stringify(numbers(limits.questionValuesMax))}`],
+      ...page,
+    }),
     "a page of large documents": always({ type: "note", filters: ['@key gte "a"'], order: "n", desc: true, ...page }),
     "many links": always({ type: "cites", filters: ["to:n gte 0"], ...page }),
   },
@@ -304,7 +321,18 @@ export const worst: Readonly<Record<string, Row>> = {
   "records.search": { "a full page": always({ type: "note", words: "words of note", ...page }) },
   "records.blame": { "many versions": always({ type: "note", key: ["changing"] }) },
   "records.watch": { "a commit of many changes": always({ type: "note", after: 0, count: 1 }) },
-  "records.patch": eachJson((fields) => ({ type: "note", key: ["note-2"], fields })),
+  "records.patch": {
+    ...eachJson(async (fields, { book, next }) => {
+      const id = next();
+      await book.records.put(Note, { id, text: "short", list: [] });
+      return { type: "note", key: [id], fields };
+    }),
+    "all fields of a large document": async ({ book, next }) => {
+      const id = next();
+      await book.records.put(Note, { id, ...largest() });
+      return { type: "note", key: [id], fields: largest() };
+    },
+  },
   "records.link": {
     "a long text": always({ type: "cites", from: "hub", to: "changing", document: { why: note } }),
   },
@@ -377,6 +405,28 @@ export const worst: Readonly<Record<string, Row>> = {
     "many jobs, dropped": onCopy({ drop: true, apply: true }),
   },
   "book.markAsCopy": { "many jobs": async ({ copy }) => ({ on: await copy({ marked: false }), input: {} }) },
+  "tokens.create": { "any input": always({ name, wholeBook: true, role: "worker", queues: tags, names: tags }) },
+  "tokens.list": { "many tokens": withTokens(() => page) },
+  "tokens.revoke": { "many tokens": withTokens((id) => ({ id })) },
+  "audit.list": {
+    "many notes": async ({ book, many }) => {
+      await Promise.all(numbers(many).map((n) => book.access.note({ ...noted, subject: `${n}`, input: { note } })));
+      return page;
+    },
+    "one of many": always({ ...page, subject: "7", verb: "jobs.cancel" }),
+  },
+  "operations.list": { "many operations": withOperations(() => page) },
+  "operations.show": { "any input": withOperations((id) => ({ id })) },
+  "operations.cancel": {
+    "one that runs": async ({ book }) => {
+      const never = Promise.withResolvers<unknown>();
+      const { id } = await book.access.operations.start(operation, async ({ signal }) => {
+        signal.addEventListener("abort", () => never.resolve(null));
+        return never.promise;
+      });
+      return { id };
+    },
+  },
   "views.create": { "any input": every },
   "views.drop": { "any input": every },
 };

@@ -2,6 +2,7 @@
 import { systemClock } from "../../core/clock.ts";
 import { DaybookError } from "../../core/error.ts";
 import { parseReply, problemError, type Connection } from "./connection.ts";
+import { progressText } from "../progress-line.ts";
 
 /** What is read of an operation. */
 export type Operation = {
@@ -50,9 +51,5 @@ async function look(connection: Connection, id: string): Promise<Operation> {
 
 /** One line that is written anew as it goes on. */
 export function progressLine({ done, total }: Operation): string {
-  if (total === null || total === 0) return done === 0 ? "working …" : `${done} done`;
-  const parts = Math.min(barWidth, Math.floor((done / total) * barWidth));
-  return `${"█".repeat(parts)}${"░".repeat(barWidth - parts)} ${done} of ${total}`;
+  return done === 0 && total === null ? "working …" : progressText(done, total);
 }
-
-const barWidth = 24;

@@ -1,6 +1,7 @@
 // Reading jobs: lists with filters and a cursor, one job with its chain and its run.
 import type { Duration } from "../../core/duration.ts";
 import { invalid, notFound } from "../../core/error.ts";
+import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
 import { checkWord, refuseUnknownFilter } from "../../core/suggest.ts";
@@ -123,8 +124,8 @@ const around = sql`left join daybook_run run on run.job_seq = job.seq
     on command.tenant_id = job.tenant_id and command.run_id = coalesce(line.run_id, run.id)`;
 
 // Jobs in any state; `by` is how SQLite finds them. It must not begin with the lane, and sort all jobs of all lanes.
-function selectJobs(by: Part | Sql): Sql {
-  return sql`${columns} from daybook_job job ${by} cross join daybook_lane lane
+function selectJobs(by: Part | Sql, what = columns): Sql {
+  return sql`${what} from daybook_job job ${by} cross join daybook_lane lane
     left join daybook_line line on line.seq = job.seq ${around} where lane.seq = job.lane_seq`;
 }
 
@@ -180,9 +181,46 @@ const conditions: Conditions = {
 };
 const filters = Object.keys(conditions) as (keyof Conditions)[];
 
-export async function listJobs(store: Store, tenant: string, filter: JobFilter): Promise<JobPage> {
+export function checkJobFilter(filter: JobFilter): void {
   refuseUnknownFilter(filter, [...filters, "limit", "after"], "the list of jobs");
+}
+
+export async function listJobs(store: Store, tenant: string, filter: JobFilter): Promise<JobPage> {
+  checkJobFilter(filter);
   const { limit, after } = checkPage(filter);
+  const { select, where, from } = await readWhich(store, tenant, filter);
+  const { rows, more } = await store.readPage<Row>(sql`${select(columns)} ${where}
+    and ${from}.seq < ${after ?? Number.MAX_SAFE_INTEGER} order by ${from}.seq desc limit ${limit + 1}`);
+  const { items, next } = cutPage(rows, limit, (row) => row[".seq"] as number, undefined, more || rows.length > limit);
+  return { items: await toRecords(store, items), next };
+}
+
+/** How many jobs there are that a filter fits. */
+export async function countJobs(store: Store, tenant: string, filter: JobFilter): Promise<number> {
+  const { select, where } = await readWhich(store, tenant, filter);
+  const [row] = await store.readHeavy<{ n: number }>(sql`${select(sql`select count(*) as n`)} ${where}`, {
+    msMax: limits.reportMs,
+  });
+  return row?.n ?? 0;
+}
+
+/** The ids of jobs that a filter fits, the newest first. `after` is the last number of the page before. */
+export async function listIds(
+  store: Store,
+  tenant: string,
+  filter: JobFilter,
+  { after, limit }: { readonly after: number; readonly limit: number },
+): Promise<{ readonly seq: number; readonly id: string }[]> {
+  const { select, where, from } = await readWhich(store, tenant, filter);
+  return store.readHeavy(
+    sql`${select(sql`select job.seq, job.id`)} ${where} and ${from}.seq < ${after} order by ${from}.seq desc limit ${limit}`,
+    { msMax: limits.reportMs },
+  );
+}
+
+type Which = { select(what: Sql): Sql; readonly where: Sql; readonly from: Sql };
+
+async function readWhich(store: Store, tenant: string, filter: JobFilter): Promise<Which> {
   const { since, until, kind = filter.name === undefined ? usualKinds : "all" } = filter;
   if (since !== undefined && until !== undefined) toWindow(store.clock.now(), { since, until });
   // SQLite does not see that the two numbers are one, and would sort.
@@ -192,21 +230,18 @@ export async function listJobs(store: Store, tenant: string, filter: JobFilter):
     const given = { ...filter, kind }[name];
     if (given !== undefined) wanted.push(sql`and ${await conditions[name](given as never, { store, tenant, from })}`);
   }
-  const { rows, more } =
-    await store.readPage<Row>(sql`${selectBy(filter)} and job.tenant_id = ${tenant} ${joinSql(wanted)}
-    and ${from}.seq < ${after ?? Number.MAX_SAFE_INTEGER} order by ${from}.seq desc limit ${limit + 1}`);
-  const { items, next } = cutPage(rows, limit, (row) => row[".seq"] as number, undefined, more || rows.length > limit);
-  return { items: await toRecords(store, items), next };
+  const where = sql`and job.tenant_id = ${tenant} ${joinSql(wanted)}`;
+  return { select: (what) => selectBy(filter, what), where, from };
 }
 
 // A page is read from its newest job backwards and ends when it is full. Those of a group and those that run are few, and
 // are sorted; what is open is found in the line, so that what has ended is not read.
-function selectBy(filter: JobFilter): Sql {
+function selectBy(filter: JobFilter, what: Sql): Sql {
   const inGroup = filter.group !== undefined;
-  if (!isOpenOnly(filter)) return selectJobs(inGroup ? indexedBy("jobs_of_group") : byNumber);
+  if (!isOpenOnly(filter)) return selectJobs(inGroup ? indexedBy("jobs_of_group") : byNumber, what);
   const running = [filter.status].flat().every((each) => each === "running");
   const by = running ? indexedBy("jobs_running") : inGroup ? indexedBy("jobs_open_in_group") : byNumber;
-  return sql`${columns} from daybook_line line ${by} cross join daybook_job job cross join daybook_lane lane ${around}
+  return sql`${what} from daybook_line line ${by} cross join daybook_job job cross join daybook_lane lane ${around}
     where job.seq = line.seq and lane.seq = job.lane_seq`;
 }
 

@@ -9,11 +9,12 @@
 // What the end of a job means for its group is decided in the transaction in which it ends. The group's row is locked before:
 // of two jobs that end at the same time, the later one sees the earlier.
 import { conflict, notFound } from "../../core/error.ts";
+import { inSlices } from "../../storage/slices.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, skipLocked } from "../../storage/word.ts";
 import { groupEnded, type Ended, type Ports } from "../kind.ts";
-import { cancelChannel, doneChannel, jobsChannel, type JobRow } from "../job.ts";
+import { cancelChannel, doneChannel, jobsChannel, seqsOf, type JobRow } from "../job.ts";
 import { freeKeys } from "../key.ts";
 import type { GroupEnd } from "../notice.ts";
 import { tellAllEnded, tellIf } from "../settle/notify.ts";
@@ -80,7 +81,7 @@ export async function memberEnded(tx: Tx, ports: Ports, group: GroupRow, ended: 
     group.stopped_at = tx.now;
     await tx.run(sql`update daybook_job_group as job_group set stopped_at = ${tx.now} where seq = ${group.seq}`);
     if (group.on_failure === "stop") await cancelRest(tx, ports, group);
-    else await tellLeft(tx, ports, await skipInLine(tx, openOf(group)));
+    else await leaveInSlices(tx, ports, group, skipInLine);
   }
   await goOn(tx, ports, group, { held: ended.waits_for === "release" });
 }
@@ -103,12 +104,22 @@ export async function cancelGroup(tx: Tx, ports: Ports, id: string): Promise<Can
 }
 
 async function cancelRest(tx: Tx, ports: Ports, group: GroupRow): Promise<void> {
-  await tellLeft(tx, ports, await cancelInLine(tx, openOf(group)));
+  await leaveInSlices(tx, ports, group, cancelInLine);
   // One that is just being settled is passed by: its settle waits for our lock, and then sees that the group has stopped.
   await tx.run(sql`update daybook_line set cancel_requested_at = coalesce(cancel_requested_at, ${tx.now})
     where seq in (select seq from daybook_line where group_seq = ${group.seq} and started_at is not null ${skipLocked})`);
   // Also for one that was passed by: its worker looks, and finds that the group wants it to end.
   tx.wake(cancelChannel);
+}
+
+/** Lets all leave the line before it tells of any: what follows from the end of one locks others (lock-order.ts). */
+async function leaveInSlices(tx: Tx, ports: Ports, group: GroupRow, leave: typeof cancelInLine): Promise<void> {
+  const open = await tx.all<{ seq: number }>(sql`${openOf(group)} order by seq`);
+  const left: JobRow[] = [];
+  await inSlices(seqsOf(open), async (seqs) => {
+    left.push(...(await leave(tx, sql`select seq from daybook_line where seq ${anyOf("integer", seqs)}`)));
+  });
+  await inSlices(left, (slice) => tellLeft(tx, ports, slice));
 }
 
 function openOf({ seq }: GroupRow): Sql {

@@ -5,6 +5,7 @@ import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
 import { checkWord, refuseUnknown, refuseUnknownFilter } from "../../core/suggest.ts";
+import { inSlices } from "../../storage/slices.ts";
 import { shape } from "../../storage/shape.ts";
 import { joinSql, rawSql, sql } from "../../storage/sql.ts";
 import type { Awaitable, Row, Store, Tx } from "../../storage/store.ts";
@@ -79,11 +80,13 @@ export function groupVerbs(ports: Ports, lookUp: LookUp, within: Within): GroupV
       open = false;
       const found = new Map<AnyJob | string, AnyJob>();
       const members: Prepared[] = [];
-      for (const [wanted, params, more = {}] of asked) {
-        const definition = found.get(wanted) ?? (await lookUp(wanted));
-        found.set(wanted, definition);
-        members.push(await prepareJob(definition, params, more));
-      }
+      await inSlices(asked, async (slice) => {
+        for (const [wanted, params, more = {}] of slice) {
+          const definition = found.get(wanted) ?? (await lookUp(wanted));
+          found.set(wanted, definition);
+          members.push(await prepareJob(definition, params, more));
+        }
+      });
       return within((tx) => createGroup(tx, ports, options, members));
     },
     async add(id: string, definition: AnyJob | string, params?: unknown, options: EnqueueOptions = {}) {
@@ -169,20 +172,22 @@ async function insertMembers(
 ): Promise<Enqueued[]> {
   const queues = members.map(({ queue }) => queue);
   const lanes = await lanesOf(tx, tx.tenant, queues);
-  const rows: NewJob[] = [];
-  for (const [index, prepared] of members.entries()) {
-    const slot = first + index;
-    const row = newJob(tx, lanes.get(prepared.queue) ?? 0, prepared);
-    // In a row, everyone but the first waits for the one before; an open group always has an open job.
-    const waits = group.mode === "sequential" && slot > 0;
-    const state = waits ? ({ status: "waiting", waits_for: "group", waits_key: group.id } as const) : {};
-    rows.push({ ...row, ...state, group_seq: group.seq, group_slot: slot });
-  }
-  await insertJobs(tx, rows);
+  const made: Enqueued[] = [];
+  await inSlices(members, async (slice, from) => {
+    const rows = slice.map((prepared, index): NewJob => {
+      const slot = first + from + index;
+      const row = newJob(tx, lanes.get(prepared.queue) ?? 0, prepared);
+      // In a row, everyone but the first waits for the one before; an open group always has an open job.
+      const waits = group.mode === "sequential" && slot > 0;
+      const state = waits ? ({ status: "waiting", waits_for: "group", waits_key: group.id } as const) : {};
+      const { id, name, status } = { ...row, ...state };
+      made.push(withWarning({ id, name, status, created: true }, prepared));
+      return { ...row, ...state, group_seq: group.seq, group_slot: slot };
+    });
+    await insertJobs(tx, rows);
+  });
   tx.wake(jobsChannel);
-  return rows.map(({ id, name, status }, index) =>
-    withWarning({ id, name, status, created: true }, members[index] ?? {}),
-  );
+  return made;
 }
 
 // A key may mean that the job already exists, and then it belongs to another caller.

@@ -1,6 +1,7 @@
 // A bundle is what leaves together or stays together: a chain of retries, or a group with the chains of all its jobs. One
 // statement reads it twice: off the event loop to find it, and in the transaction that removes it.
 import { account, removeRunsOfJobs } from "../../telemetry/retention/remove.ts";
+import { inSlices } from "../../storage/slices.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, skipLocked } from "../../storage/word.ts";
@@ -44,16 +45,34 @@ export async function findBundles(read: ReadRows, leaving: Leaving, { after, to 
 }
 
 async function readBundles(read: ReadRows, leaving: Leaving, roots: readonly Root[], runStays: Sql): Promise<Bundle[]> {
-  if (roots.length === 0) return [];
-  const heads = roots.flatMap(({ head, group }) => (group === null ? head : []));
+  const groups = groupsOf(roots);
+  const first =
+    groups.length === 0
+      ? []
+      : await read<Root>(sql`select seq as head, group_seq as "group" from daybook_job
+    where group_seq ${anyOf("integer", groups)} and retry_of is null order by seq`);
+  const chains = [...roots.filter(({ group }) => group === null), ...first].toSorted((a, b) => a.head - b.head);
+  const members: Member[] = [];
+  // A large group is one bundle.
+  await inSlices(chains, async (slice) => void members.push(...(await readMembers(read, leaving, slice, runStays))));
+  const bundles = [...Map.groupBy(members, ({ head, group }) => (group === null ? head : -group)).values()];
+  return bundles.filter((bundle) => bundle.every(({ leaves }) => leaves === 1));
+}
+
+/** The jobs of these chains of retries, each found by its first job. */
+async function readMembers(
+  read: ReadRows,
+  leaving: Leaving,
+  chains: readonly Root[],
+  runStays: Sql,
+): Promise<Member[]> {
   // A chain is followed by the index that allows each job one retry. One that was tried again by hand after its group had ended is
   // of no group, and leaves with its chain. `exists` is spelt as a value: PostgreSQL would read a whole table to answer many.
-  const members = await read<Member>(sql`with recursive root (seq, group_seq) as (
-      select seq, group_seq from daybook_job where seq ${anyOf("integer", heads)}
-      union all select seq, group_seq from daybook_job
-      where group_seq ${anyOf("integer", groupsOf(roots))} and retry_of is null
-    ), chain (head, group_seq, seq) as (
-      select seq, group_seq, seq from root
+  return read<Member>(sql`with recursive chain (head, group_seq, seq) as (
+      select seq, group_seq, seq from daybook_job where seq ${anyOf(
+        "integer",
+        chains.map(({ head }) => head),
+      )}
       union all select chain.head, chain.group_seq, job.seq from chain cross join daybook_job job
       where job.retry_of = chain.seq
     )
@@ -79,8 +98,6 @@ async function readBundles(read: ReadRows, leaving: Leaving, roots: readonly Roo
     left join daybook_reservation reservation
       on job.kind = 'direct' and reservation.seq = job.kind_seq and reservation.status <> 'active'
     where job.seq = chain.seq order by chain.head, job.seq`);
-  const bundles = [...Map.groupBy(members, ({ head, group }) => (group === null ? head : -group)).values()];
-  return bundles.filter((bundle) => bundle.every(({ leaves }) => leaves === 1));
 }
 
 /** What leaves with these bundles. `kinds` are those for whose jobs other rooms keep something. */
@@ -113,18 +130,8 @@ export async function removeBundles(
   const removed = countRemoved(bundles, []);
   if (removed.jobs === 0) return removed;
   const members = bundles.flat();
-  const jobs = anyOf("integer", seqsOf(members));
-  const runIds = members.flatMap(({ runId }) => runId ?? []);
-  const reservations = members.flatMap(({ reservation }) => reservation ?? []);
-  await tx.run(sql`delete from daybook_job_step where tenant_id = ${leaving.tenant} and chain_seq ${jobs}`);
-  await tx.run(
-    sql`delete from daybook_run_command where tenant_id = ${leaving.tenant} and run_id ${anyOf("text", runIds)}`,
-  );
-  await removeRunsOfJobs(tx, leaving.tenant, runIds);
-  await tx.run(sql`delete from daybook_job_key where job_seq ${jobs}`);
-  await tx.run(sql`delete from daybook_job where seq ${jobs}`);
+  await inSlices(members, (slice) => removeMembers(tx, leaving, slice));
   await tx.run(sql`delete from daybook_job_group where seq ${anyOf("integer", groupsOf(members))}`);
-  await tx.run(sql`delete from daybook_reservation where seq ${anyOf("integer", reservations)}`);
   const others: Record<string, number> = {};
   for (const [kind, seqs] of keptFor(members, Object.keys(kinds))) {
     const gone = await kinds[kind]?.removed?.(tx, leaving.tenant, seqs);
@@ -139,6 +146,18 @@ export async function removeBundles(
     { what: "reservation", reason, removed: ended, made },
   ]);
   return { ...removed, others };
+}
+
+async function removeMembers(tx: Tx, { tenant }: Leaving, members: readonly Member[]): Promise<void> {
+  const jobs = anyOf("integer", seqsOf(members));
+  const runIds = members.flatMap(({ runId }) => runId ?? []);
+  const reservations = members.flatMap(({ reservation }) => reservation ?? []);
+  await tx.run(sql`delete from daybook_job_step where tenant_id = ${tenant} and chain_seq ${jobs}`);
+  await tx.run(sql`delete from daybook_run_command where tenant_id = ${tenant} and run_id ${anyOf("text", runIds)}`);
+  await removeRunsOfJobs(tx, tenant, runIds);
+  await tx.run(sql`delete from daybook_job_key where job_seq ${jobs}`);
+  await tx.run(sql`delete from daybook_job where seq ${jobs}`);
+  await tx.run(sql`delete from daybook_reservation where seq ${anyOf("integer", reservations)}`);
 }
 
 // Between finding and removing, a job may have been retried or a group added to. On PostgreSQL that transaction holds the

@@ -142,7 +142,7 @@ export function createWorker(
     const work: TurnWork = { ...pending.take(), ...wake.ask(), want, alone, attempted: [] };
     try {
       checkSession();
-      const done = await store.write((tx) => takeTurn(tx, engine, claimer, work), { beat: false });
+      const done = await store.write((tx) => takeTurn(tx, engine, claimer, work), { beat: false, turn: "worker" });
       failures = 0;
       wake.learn(work, done);
       tellSuperseded(done.superseded);

@@ -100,6 +100,7 @@ export function checkCondition(given: unknown, depth = 0): Condition {
     case "in":
     case "notIn":
       if (!Array.isArray(value)) throw invalid(`"${op}" takes a list: ${op}([1, 2])`);
+      refuseMany(value.length, `"${op}"`);
       return { op, at: checkPlace(at), value: value.map((each) => checkScalar(each, op)) };
     case "lt":
     case "lte":
@@ -124,12 +125,30 @@ export function addParts(before: number, condition: Condition): number {
 }
 
 /** Checked once, when the question is asked, because its conditions come one by one. */
-export function checkBytes(conditions: unknown): void {
+export function checkValues(conditions: unknown): void {
+  refuseMany(countValues(conditions), "one question");
   const bytes = Buffer.byteLength(JSON.stringify(conditions));
   if (bytes <= limits.questionBytesMax) return;
   throw invalid(
     `the conditions of one question take ${bytes} bytes, and ${limits.questionBytesMax} at most: ask in parts, with fewer values each`,
   );
+}
+
+function refuseMany(count: number, where: string): void {
+  if (count <= limits.questionValuesMax) return;
+  throw invalid(
+    `${count} values in the lists of ${where}, and ${limits.questionValuesMax} at most: ask in parts, or keep the values as records and relate them`,
+  );
+}
+
+/** How many values the lists of all these conditions have. */
+function countValues(given: unknown): number {
+  if (typeof given !== "object" || given === null) return 0;
+  let count = 0;
+  for (const [name, each] of Object.entries(given)) {
+    count += name === "value" && Array.isArray(each) ? each.length : countValues(each);
+  }
+  return count;
 }
 
 export type Leaf = Exclude<Condition, { of: unknown }>;

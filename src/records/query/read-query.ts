@@ -12,7 +12,7 @@ import type { RecordReader } from "../record-reader.ts";
 import { alongSql, readAlong } from "./along.ts";
 import type { Sort } from "./arms.ts";
 import { termAt, type Scope } from "./compile.ts";
-import { checkBytes, type Condition, type Place } from "./condition.ts";
+import { checkValues, type Condition, type Place } from "./condition.ts";
 import { groundOf } from "./ground.ts";
 import { after, orderValue, questionMark, readPageEnd, sortedBy, writePageEnd, type Order } from "./order.ts";
 import type { RecordPage } from "./query.ts";
@@ -46,7 +46,7 @@ export async function ask(
   places: readonly Place[],
   also: readonly Condition[] = [],
 ): Promise<Asked | undefined> {
-  checkBytes([question.where, question.with, also]);
+  checkValues([question.where, question.with, also]);
   const where: Condition = { op: "and", of: question.where };
   const found = await groundOf(reader, question, where, also, places);
   if (found === undefined) return undefined;

@@ -4,8 +4,9 @@
 import { DaybookError } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
+import { inSlices } from "../../storage/slices.ts";
 import { rawSql, sql, type Sql, type Value } from "../../storage/sql.ts";
-import type { Awaitable, Tx } from "../../storage/store.ts";
+import type { Tx } from "../../storage/store.ts";
 import { asText, forUpdate, lockKeyOf, rowSet, valuesInto } from "../../storage/word.ts";
 import { kindOf, rowColumns, statedRevision, toRow } from "./record-unit.ts";
 import type { Change, RecordUnit } from "./record-unit.ts";
@@ -206,8 +207,8 @@ const insertChange = `insert into daybook_record_change (tenant_id, commit_id, p
 const insertType =
   "insert into daybook_record_commit_type (tenant_id, type_seq, commit_id) values (?, ?, ?) on conflict do nothing";
 
-function runEach(tx: Tx, text: string, rows: readonly (readonly Value[])[]): Awaitable<number> {
-  return rows.length === 0 ? 0 : tx.run(valuesInto(text, rows));
+function runEach(tx: Tx, text: string, rows: readonly (readonly Value[])[]): Promise<void> {
+  return inSlices(rows, (slice) => tx.run(valuesInto(text, slice)));
 }
 
 type Closing = {
@@ -218,11 +219,14 @@ type Closing = {
 };
 
 /** Copies live rows among the closed versions; found by their numbers one by one, whatever the planner believes. */
-function close(tx: Tx, { columns, ended, seqs, commit }: Closing): Awaitable<number> {
-  if (seqs.length === 0) return 0;
-  return tx.run(sql`insert into daybook_record_version (${columns}, to_commit, ended)
-    select ${columns}, ${commit}, ${ended} from (select value as number from json_each(${JSON.stringify(seqs)})) as closing
-    cross join daybook_record record on record.seq = closing.number`);
+async function close(tx: Tx, { columns, ended, seqs, commit }: Closing): Promise<number> {
+  let closed = 0;
+  await inSlices(seqs, async (slice) => {
+    closed += await tx.run(sql`insert into daybook_record_version (${columns}, to_commit, ended)
+      select ${columns}, ${commit}, ${ended} from (select value as number from json_each(${JSON.stringify(slice)})) as closing
+      cross join daybook_record record on record.seq = closing.number`);
+  });
+  return closed;
 }
 
 /** One statement for all commits. Its parts all read what was there before it. */

@@ -3,6 +3,7 @@
 import { conflict, invalid, notFound } from "../../core/error.ts";
 import { isObject, toJson } from "../../core/json.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
+import { inSlices, pace } from "../../storage/slices.ts";
 import { sql } from "../../storage/sql.ts";
 import { addNotes, momentOf, noteNames, type AsOf, type CommitNotes } from "../commit.ts";
 import type { AnyEntity, AnyRecordType, RelationKey } from "../define/definition.ts";
@@ -110,14 +111,31 @@ export async function patch(
   if (!isObject(fields)) throw invalid(`patch of "${type.name}" takes an object with the fields to change`);
   const state = await checkPreconditions(unit, type, at, options);
   if (state === undefined) throw noRecord(type.name, at);
-  const all = Object.entries({ ...(JSON.parse(state.body) as object), ...fields });
-  const document = await checkDocument(type, Object.fromEntries(all.filter(([, value]) => value !== undefined)));
+  const value = laidOver(JSON.parse(state.body) as Fields, fields);
+  // To read a large document and to check and write it take the loop about as long.
+  await pace()(state.body);
+  const document = await checkDocument(type, value);
   if (keyOf(type, document, at.ends).key !== at.key) {
     throw invalid(`patch would give ${nameRecord(type.name, at)} another key: put the new one and delete the old`);
   }
   const { revision } = await unit.set(type, at, document.body);
   return { key: at.ends ?? at.key, revision, changed: true };
 }
+
+type Fields = Record<string, unknown>;
+
+/** Changes `value`: a large document would take as long to copy as to write. */
+function laidOver(value: Fields, fields: Fields): Fields {
+  for (const [name, field] of Object.entries(fields)) {
+    if (field === undefined) delete value[name];
+    // Plain assignment of this one name would change the prototype instead.
+    else if (name === "__proto__") Object.defineProperty(value, name, { value: field, ...ordinary });
+    else value[name] = field;
+  }
+  return value;
+}
+
+const ordinary = { writable: true, enumerable: true, configurable: true } as const;
 
 /** Writes the document of a past moment again, as a new version. */
 export async function restore(
@@ -182,9 +200,24 @@ async function unlinkAll(unit: RecordUnit, entity: AnyEntity, at: RecordKey, all
     );
   }
   for (const change of made) change.body = null;
-  for (const { name, key, from, to, instance } of linked) {
-    const type = unit.room.definitions.get(name) ?? (await storedDefinition(txReader(tx), name));
-    await unit.set(type, { key, ends: { from, to, instance } }, null);
+  const types = new Map<string, AnyRecordType>();
+  for (const { name } of linked) {
+    if (types.has(name)) continue;
+    types.set(name, unit.room.definitions.get(name) ?? (await storedDefinition(txReader(tx), name)));
+  }
+  for (const [name, type] of types) {
+    await inSlices(
+      linked.filter((each) => each.name === name),
+      async (slice) => {
+        await unit.prefetch(
+          type,
+          slice.map(({ key }) => key),
+          "without documents",
+        );
+        for (const { key, from, to, instance } of slice)
+          await unit.set(type, { key, ends: { from, to, instance } }, null);
+      },
+    );
   }
 }
 

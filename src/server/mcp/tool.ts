@@ -49,13 +49,14 @@ export function whyNot({ verb, tool }: VerbTool, caller: McpCaller, allow: Allow
   const least = role === "worker" ? "operate" : role;
   if (ranks[least] > ranks[allow]) {
     const now = allow === "read" ? "only reads" : `is allowed to ${allow}`;
-    return refuse(`needs "${least}", and this server ${now}: whoever runs it can allow more (--allow ${least})`);
-  }
-  if (of === "book" && caller.tenant !== null) {
-    return refuse(`is about the whole book, and you see the tenant ${JSON.stringify(caller.tenant)} of it alone`);
+    return refuse(
+      `needs "${least}", and this server ${now}: whoever runs it can allow more (--allow, or --mcp of serve)`,
+    );
   }
   if (mayCall(verb, caller)) return undefined;
-  return refuse(`is for the role ${roleFor(verb)}, and your token has the role ${caller.role}: use another token`);
+  return of === "book" && caller.tenant !== null
+    ? refuse(`is about the whole book, and you see the tenant ${JSON.stringify(caller.tenant)} of it alone`)
+    : refuse(`is for the role ${roleFor(verb)}, and your token has the role ${caller.role}: use another token`);
 }
 
 /** What it is for, in the words of its help; what help says of options and exit codes is said of fields and answers. */

@@ -109,7 +109,7 @@ export async function openPostgres(
       refuseClosed("write");
       // Units run side by side here, so one that began by the wrong time now would escape what puts that right.
       while (how.putsRight !== true && time.isWrong()) await time.putRight();
-      if (how.by === "shared") return groups.add(unit, how.tenant ?? "default");
+      if (how.by === "shared") return groups.add(unit, how);
       return underWay.track(runOwnTransaction(parts, unit, how));
     },
     async join(client, unit, tenant) {
@@ -117,7 +117,7 @@ export async function openPostgres(
       while (time.isWrong()) await time.putRight();
       return underWay.track(joinTransaction(parts, client, unit, tenant));
     },
-    begunEnded: () => Promise.allSettled([underWay.begunEnded(), groups.add(() => undefined, "default")]),
+    begunEnded: () => Promise.allSettled([underWay.begunEnded(), groups.begunEnded()]),
     read,
     readHeavy: (statement, who) => reads.all(statement, who),
     readPage: (statement, who) => reads.page(statement, who),

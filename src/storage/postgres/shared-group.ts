@@ -5,7 +5,8 @@
 import type { Client } from "pg";
 import { limits } from "../../core/limits.ts";
 import { runAfterCommit } from "../unit.ts";
-import type { Awaitable, Tx } from "../store.ts";
+import { createUnderWay, turnOf, type Awaitable, type Tx, type WriteOptions } from "../store.ts";
+import { createWriteTurns, type Waits } from "../write-turns.ts";
 import { connectClient, control, patience, readsOnly } from "./connect.ts";
 import { commit, pauseAfterLoss, runOwnTransaction, stampBeat } from "./own-transaction.ts";
 import { isConnectionLost } from "./postgres-error.ts";
@@ -13,7 +14,9 @@ import type { PostgresParts } from "./postgres-store.ts";
 import { PostgresTx } from "./postgres-tx.ts";
 
 export type SharedGroups = {
-  add<T>(unit: (tx: Tx) => Awaitable<T>, tenant: string): Promise<T>;
+  add<T>(unit: (tx: Tx) => Awaitable<T>, how: Pick<WriteOptions, "tenant" | "turn">): Promise<T>;
+  /** Resolves once the units that wait or run by now have ended. */
+  begunEnded(): Promise<unknown>;
   drain(): Promise<void>;
   /** Its connection keeps no process alive from here on. */
   unref(): void;
@@ -22,7 +25,7 @@ export type SharedGroups = {
 /** The driver has it and does not say so. */
 type Unref = { unref(): void };
 
-type Waiting = {
+type Waiting = Waits & {
   readonly unit: (tx: Tx) => Awaitable<unknown>;
   readonly tenant: string;
   readonly resolve: (value: unknown) => void;
@@ -30,14 +33,19 @@ type Waiting = {
 };
 
 export function createSharedGroups(parts: PostgresParts): SharedGroups {
-  const line: Waiting[] = [];
+  // A group's units are on the wire together, so how long one of them took is not known: turns alternate by number.
+  const turns = createWriteTurns<Waiting>(() => 0);
+  const underWay = createUnderWay();
+  let arrived = 0;
   let client: Client | undefined;
   let working: Promise<void> | undefined;
 
   async function work(): Promise<void> {
-    while (line.length > 0) {
+    while (turns.size > 0) {
       await parts.clock.nextTurn();
-      await runPatiently(line.splice(0, limits.groupUnitsMax));
+      const group = turns.take(limits.groupUnitsMax);
+      for (const { turn } of group) turns.used(turn, 1, 0);
+      await runPatiently(group);
     }
     working = undefined;
   }
@@ -62,12 +70,21 @@ export function createSharedGroups(parts: PostgresParts): SharedGroups {
   }
 
   return {
-    add<T>(unit: (tx: Tx) => Awaitable<T>, tenant: string): Promise<T> {
-      return new Promise<T>((resolve, reject) => {
-        line.push({ unit, tenant, resolve: resolve as (value: unknown) => void, reject });
+    add<T>(unit: (tx: Tx) => Awaitable<T>, how: Pick<WriteOptions, "tenant" | "turn">): Promise<T> {
+      const answer = new Promise<T>((resolve, reject) => {
+        turns.add({
+          unit,
+          tenant: how.tenant ?? "default",
+          turn: turnOf(how),
+          arrived: ++arrived,
+          resolve: resolve as (value: unknown) => void,
+          reject,
+        });
         working ??= work();
       });
+      return underWay.track(answer);
     },
+    begunEnded: () => underWay.begunEnded(),
     unref: () => (client as Unref | undefined)?.unref(),
     async drain() {
       await working;

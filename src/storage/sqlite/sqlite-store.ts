@@ -16,6 +16,7 @@ import {
   type EngineStore,
   type Reader,
   type Some,
+  turnOf,
   type Stamp,
 } from "../store.ts";
 import type { EngineParts, StoreOptions } from "../open-store.ts";
@@ -111,9 +112,9 @@ export async function openSqlite(
     dialect: "sqlite",
     location: inMemory ? ":memory:" : file,
     threadLocation: location,
-    write: (unit, how = {}) => queue.add(unit, { tenant: how.tenant ?? "default", careful: how.by === "user" }),
-    // One after the other.
-    begunEnded: () => queue.add(() => undefined, { tenant: "default", careful: false }),
+    write: (unit, how = {}) =>
+      queue.add(unit, { tenant: how.tenant ?? "default", turn: turnOf(how), careful: how.by === "user" }),
+    begunEnded: () => queue.begunEnded(),
     read,
     readHeavy: async <R>(statement: Sql, who?: Partial<Reading>) => (await readSome<R>(statement, undefined, who)).rows,
     readPage: (statement, who) => readSome(statement, limits.pageBytesMax, who),

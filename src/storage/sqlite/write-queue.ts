@@ -1,6 +1,6 @@
-// One writer, group commit. Units wait in line; a group begins one transaction, runs every waiting unit behind a
-// savepoint of its own, commits once and only then resolves them all. So an acknowledged unit is on disk,
-// and the sync that this costs is shared.
+// One writer, group commit. Units wait by turn (write-turns.ts); a group begins one transaction, runs the units whose turn it
+// is behind a savepoint each, commits once and only then resolves them all. So an acknowledged unit is on disk, and the sync
+// that this costs is shared.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { DaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
@@ -12,73 +12,90 @@ import type { Clock, SteadyTime } from "../../core/clock.ts";
 import { killPoint } from "../../core/fact.ts";
 import { isThenable } from "../../core/json.ts";
 import { runAfterCommit } from "../unit.ts";
+import { createWriteTurns, type WriteTurns } from "../write-turns.ts";
 
 // No caller's async context: the loop belongs to none of them.
 const outside = AsyncLocalStorage.snapshot();
 
 export type WriteQueue = {
   add<T>(run: (tx: Tx) => Awaitable<T>, how: UnitOptions): Promise<T>;
-  /** Refuses new units and resolves once the ones in line are done. */
+  /** Resolves once the units that wait or run by now have ended. */
+  begunEnded(): Promise<unknown>;
+  /** Refuses new units and resolves once the ones that wait are done. */
   drain(): Promise<void>;
 };
 
-type UnitOptions = Pick<Waiting, "tenant" | "careful">;
+type UnitOptions = Pick<Waiting, "tenant" | "turn" | "careful">;
 
-export function createWriteQueue(parts: Omit<GroupParts, "contention">): WriteQueue {
-  const { clock } = parts;
-  const contention = createContention(parts);
-  const line: Waiting[] = [];
+export function createWriteQueue(given: Omit<GroupParts, "contention" | "turns">): WriteQueue {
+  const { clock } = given;
+  const turns = createWriteTurns<Waiting>(() => clock.monotonic());
+  const contention = createContention(given);
+  const parts: GroupParts = { ...given, turns, contention };
+  let group: readonly Waiting[] = [];
+  let arrived = 0;
   let working: Promise<void> | undefined;
   let closed = false;
 
   async function work(): Promise<void> {
-    while (line.length > 0) {
+    while (turns.size > 0) {
       // A turn of the loop lets the callers that were just answered ask again, so that they share the next group.
       await clock.nextTurn();
-      const inLine = line.length;
+      const arrivedBefore = arrived;
       try {
         await contention.giveWay();
         await beginImmediate(parts, contention.lost);
       } catch (error) {
-        refuse(error, inLine);
+        refuse(error, arrivedBefore);
         continue;
       }
-      await runNext(line.splice(0, limits.groupUnitsMax));
+      await runNext();
     }
     working = undefined;
   }
 
-  // Whatever happens in one group, the line goes on: the units in it would wait for ever.
-  async function runNext(group: readonly Waiting[]): Promise<void> {
+  // Whatever happens in one group, the others go on: their units would wait for ever.
+  async function runNext(): Promise<void> {
+    group = turns.take(limits.groupUnitsMax);
     try {
-      line.unshift(...(await runGroup({ ...parts, contention }, group)));
+      turns.putBack(await runGroup(parts, group));
     } catch (error) {
       rollBack(parts.connection);
       for (const waiting of group) waiting.reject(error);
     }
+    group = [];
   }
 
-  // When the file is busy, the units that were in line when the try began have waited its full time and give up; those that came
-  // later tries again.
-  function refuse(failure: unknown, inLine: number): void {
-    for (const waiting of line.splice(0, isBusy(failure) ? inLine : line.length)) waiting.reject(failure);
+  // When the file is busy, the units that waited when the try began have waited its full time and give up; those that came later
+  // try again.
+  function refuse(failure: unknown, arrivedBefore: number): void {
+    for (const waiting of turns.remove(isBusy(failure) ? arrivedBefore : undefined)) waiting.reject(failure);
+  }
+
+  function add<T>(run: (tx: Tx) => Awaitable<T>, how: UnitOptions): Promise<T> {
+    if (closed) return Promise.reject(new DaybookError("closed", "the book is closed: open it again to write"));
+    return new Promise<T>((resolve, reject) => {
+      // A user's function runs in its caller's own async context, not in that of the caller that happened to start the loop.
+      const bound = how.careful ? AsyncLocalStorage.bind(run) : run;
+      turns.add({
+        tenant: how.tenant,
+        turn: how.turn,
+        careful: how.careful,
+        arrived: ++arrived,
+        run: bound,
+        resolve: resolve as (value: unknown) => void,
+        reject,
+      });
+      working ??= outside(work);
+    });
   }
 
   return {
-    add<T>(run: (tx: Tx) => Awaitable<T>, how: UnitOptions): Promise<T> {
-      if (closed) return Promise.reject(new DaybookError("closed", "the book is closed: open it again to write"));
-      return new Promise<T>((resolve, reject) => {
-        // A user's function runs in its caller's own async context, not in that of the caller that happened to start the loop.
-        const bound = how.careful ? AsyncLocalStorage.bind(run) : run;
-        line.push({
-          tenant: how.tenant,
-          careful: how.careful,
-          run: bound,
-          resolve: resolve as (value: unknown) => void,
-          reject,
-        });
-        working ??= outside(work);
-      });
+    add,
+    begunEnded() {
+      const begun = new Set([...turns.waiting(), ...group.map(({ turn }) => turn)]);
+      const last = (turn: string): Promise<void> => add(() => undefined, { tenant: "default", turn, careful: false });
+      return Promise.all([...begun].map(last));
     },
     async drain() {
       closed = true;
@@ -101,6 +118,8 @@ export function createWriteQueue(parts: Omit<GroupParts, "contention">): WriteQu
 type Waiting = {
   readonly run: (tx: Tx) => Awaitable<unknown>;
   readonly tenant: string;
+  readonly turn: string;
+  readonly arrived: number;
   /** A user's unit: it always has a savepoint of its own, so that a neighbour that throws does not make it run twice. */
   readonly careful: boolean;
   readonly resolve: (value: unknown) => void;
@@ -111,6 +130,7 @@ type GroupParts = TxParts & {
   readonly clock: Clock;
   readonly waitClock: Clock;
   readonly contention: Contention;
+  readonly turns: WriteTurns<Waiting>;
   readonly time: SteadyTime;
   readonly stamp: () => Stamp;
   /** Told which channels a committed group woke. */
@@ -121,9 +141,10 @@ type Done = { waiting: Waiting; tx: SqliteTx; result: unknown };
 
 /** Runs `units` in the transaction that has begun, as many as fit. Returns those it did not get to. */
 async function runGroup(parts: GroupParts, units: readonly Waiting[]): Promise<Waiting[]> {
-  const { clock } = parts;
+  const { clock, turns } = parts;
   if (units.every((waiting) => !waiting.careful)) return runTrusting(parts, units);
-  const until = clock.monotonic() + limits.groupMsMax;
+  let at = clock.monotonic();
+  const until = at + limits.groupMsMax;
   const done: Done[] = [];
   const undecided: Waiting[] = [];
   let taken = 0;
@@ -134,7 +155,10 @@ async function runGroup(parts: GroupParts, units: readonly Waiting[]): Promise<W
     // One that threw was undone and told so: it must not come back should the group end below.
     if (became !== "rejected") undecided.push(waiting);
     ended = became === "ended";
-    if (clock.monotonic() >= until) break;
+    const now = clock.monotonic();
+    turns.used(waiting.turn, 1, now - at);
+    at = now;
+    if (now >= until) break;
   }
   if (ended || !(await commit(parts, done))) {
     for (const waiting of undecided) await runAlone(parts, waiting);
@@ -144,20 +168,27 @@ async function runGroup(parts: GroupParts, units: readonly Waiting[]): Promise<W
 
 /** A group of the engine's units only. When one of them throws, all are undone and come back as careful ones. */
 async function runTrusting(parts: GroupParts, units: readonly Waiting[]): Promise<Waiting[]> {
-  const { connection, clock } = parts;
-  const until = clock.monotonic() + limits.groupMsMax;
+  const { connection, clock, turns } = parts;
+  let at = clock.monotonic();
+  const until = at + limits.groupMsMax;
   const done: Done[] = [];
+  let measured = 0;
   try {
     const now = parts.time.now();
-    for (const waiting of units) {
+    for (const [index, waiting] of units.entries()) {
       const tx = newTx(parts, waiting.tenant, now);
       const pending = waiting.run(tx);
       done.push({ waiting, tx, result: isThenable(pending) ? await pending : pending });
       tx.end();
       // It may have hidden the error that ended the transaction; the next statement would commit by itself.
       if (tx.endedBy !== undefined) throw tx.endedBy;
-      // Reading the clock costs as much as a small unit, so it is read for every eighth.
-      if (done.length % 8 === 0 && clock.monotonic() >= until) break;
+      // Reading the clock costs as much as a small unit, so it is read for every eighth of a turn.
+      const { turn } = waiting;
+      if (turn === units[index + 1]?.turn && done.length - measured < 8 && !turns.takesLong(turn)) continue;
+      const before = at;
+      turns.used(turn, done.length - measured, (at = clock.monotonic()) - before);
+      measured = done.length;
+      if (at >= until) break;
     }
   } catch {
     rollBack(connection);

@@ -1,6 +1,7 @@
 // groups: jobs that belong together and end together.
 import type { Book, Enqueued, EnqueueOptions, GroupMember, GroupRecord } from "../../index.ts";
 import { invalid } from "../../core/error.ts";
+import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
 import { paged } from "../list.ts";
 import { duration, id, json, maybe, text, word } from "../field.ts";
@@ -57,7 +58,7 @@ enqueue (queue, priority, attempts, timeout, in, tags …). What a file here dec
       onFailure: maybe(word("when a job fails for good (default: stop)", ["stop", "skip", "continue"])),
       name: maybe(text("for lists; need not be unique", "name")),
       notify: maybe(notice(groupEnds, "the group")),
-      jobs: json('the jobs: [{ "job": name, "params": … }, …]'),
+      jobs: json('the jobs: [{ "job": name, "params": … }, …]', { bytesMax: 4 * limits.jsonBytesMax }),
     },
     examples: [
       `groups create --mode parallel --jobs '[{"job": "sum-orders", "params": {"month": 11}}]'`,

@@ -2,15 +2,15 @@
 import type { Enqueued, EnqueueOptions, JobDetails, JobRecord, RunLog } from "../../index.ts";
 import { invalid } from "../../core/error.ts";
 import { paged } from "../list.ts";
-import { choice, duration, flag, id, list, maybe, moment, text, word, wordOrDuration } from "../field.ts";
+import { choice, duration, flag, id, list, maybe, text, word, wordOrDuration } from "../field.ts";
 import { checkDue, due, making, tags } from "../shared-fields.ts";
 import { ago, asJson, sentence } from "../shown.ts";
 import { exampleId, operate, patienceOf, read } from "../verb.ts";
+import { bulk, which } from "./job-bulk.ts";
 import { steer } from "./job-steer.ts";
 import { jobPage, jobTable } from "./job-view.ts";
 
 const statuses = ["waiting", "queued", "running", "completed", "failed", "cancelled", "skipped"] as const;
-const kinds = ["job", "schedule", "direct", "delivery", "catch_up", "call", "all"] as const;
 
 const explain = read({
   words: "jobs explain <id>",
@@ -35,16 +35,7 @@ events and calls are made of is listed when --kind asks for it (delivery, catch_
 when --name names it.`,
     input: {
       status: maybe(list(word("only jobs in these states", statuses))),
-      queue: maybe(text("only jobs of this queue", "queue")),
-      name: maybe(text("only jobs of this name", "name")),
-      key: maybe(text("only jobs that were enqueued with this key", "key")),
-      tag: maybe(text("only jobs with this tag", "tag")),
-      group: maybe(text("only jobs of this group", "id")),
-      schedule: maybe(text("only what this schedule has fired", "name")),
-      template: maybe(text("only jobs that were made from this template", "name")),
-      kind: maybe(list(word("only these kinds (default: job,schedule,direct)", kinds))),
-      since: maybe(moment("only those made from then on: an ISO time, or how long ago, such as 24h")),
-      until: maybe(moment("only those made before then")),
+      ...which,
       retried: maybe(
         choice("only those that were tried again", "only those that were not: what failed has failed for good"),
       ),
@@ -224,6 +215,7 @@ one that has not ended in time is cancelled (exit code 10), and so is one that a
   }),
 
   ...steer,
+  ...bulk,
 };
 
 function toScope(scope: string): NonNullable<EnqueueOptions["keyScope"]> {
