@@ -52,6 +52,7 @@ function isOtherHalf(option: Option, command: Command): boolean {
   return option.negate === (command.getOptionValue(option.attributeName()) === true) && !option.required;
 }
 
-function forShell(text: string): string {
+/** A word as a shell reads it. */
+export function forShell(text: string): string {
   return /^[\w.,:@/-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

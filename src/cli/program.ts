@@ -14,6 +14,7 @@ const handMade = {
   serve: async () => (await import("./serve.ts")).serve,
   migrate: async () => (await import("./migrate.ts")).migrate,
   mcp: async () => (await import("./mcp.ts")).mcp,
+  init: async () => (await import("./init.ts")).init,
   config: async () => (await import("./config.ts")).config,
   completion: async () => (await import("./completion.ts")).completion,
 };
@@ -23,7 +24,7 @@ type HandMade = keyof typeof handMade;
 const commands: readonly (NounName | HandMade)[] = [
   ...(["run", "serve", "mcp", "migrate"] as const),
   ...nounNames,
-  ...(["config", "completion"] as const),
+  ...(["init", "config", "completion"] as const),
 ];
 
 const about = "Looks after a book: the SQLite file, or the schema on PostgreSQL, that a program keeps its work in.";

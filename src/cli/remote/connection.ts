@@ -4,6 +4,7 @@ import { systemClock, type Clock } from "../../core/clock.ts";
 import { describeError, DaybookError, errorCodes, type ErrorCode } from "../../core/error.ts";
 import { createIds, systemRandom } from "../../core/id.ts";
 import { quote } from "../../core/quote.ts";
+import { apiPrefix } from "../../verbs/route.ts";
 import type { Server } from "../target.ts";
 import type { ServerRequest } from "./request.ts";
 
@@ -16,9 +17,6 @@ export type Connection = {
 };
 
 export type Reply = { readonly status: number; readonly headers: Headers; readonly text: string };
-
-/** The base of the API on a server. */
-const base = "/api/v1";
 
 /** How long it waits before each try but the first; about three seconds, in which a server that is restarted is there again. */
 const waitsMs = [50, 100, 200, 400, 800, 1600] as const;
@@ -36,7 +34,7 @@ export function connect(server: Server, signal: AbortSignal, clock: Clock = syst
     for (let failures = 0; ;) {
       const waitMs = waitsMs[failures];
       try {
-        const response = await fetch(`${server.url}${base}${request.path}`, {
+        const response = await fetch(`${server.url}${apiPrefix}${request.path}`, {
           method: request.method,
           headers: headersOf(server, request, key),
           ...(request.body === undefined ? {} : { body: request.body }),

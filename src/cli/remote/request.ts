@@ -2,6 +2,7 @@
 import { invalid } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
 import type { Field } from "../../verbs/field.ts";
+import { readRoute } from "../../verbs/route.ts";
 import { nameOf, type Verb } from "../../verbs/verb.ts";
 import type { Input } from "../read-input.ts";
 
@@ -16,13 +17,11 @@ export type ServerRequest = {
 };
 
 export function requestOf(verb: Verb, input: Input): ServerRequest {
-  const [method = "", route = ""] = (verb.http ?? "").split(" ");
-  const inPath = new Set<string>();
-  const path = route.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
-    inPath.add(name);
-    return segment(String(input[name]), name, verb);
-  });
-  const rest = Object.entries(input).filter(([name]) => !inPath.has(name));
+  const route = readRoute(verb);
+  if (route === undefined) throw invalid(`"${nameOf(verb)}" has no route: run it on the book`);
+  const { method, inPath } = route;
+  const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => segment(String(input[name]), name, verb));
+  const rest = Object.entries(input).filter(([name]) => !inPath.includes(name));
   const hasKey = input["idempotencyKey"] !== undefined;
   if (method !== "GET") return { method, path, body: JSON.stringify(Object.fromEntries(rest)), hasKey };
   const query = new URLSearchParams(
