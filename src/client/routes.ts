@@ -185,19 +185,6 @@ export const routes = {
     create: {"route":"POST /backups","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     list: {"route":"GET /backups","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
   },
-  tokens: {
-    create: {"route":"POST /tokens/create","places":[],"times":[],"durations":["expires"],"lists":["queues","names"],"answer":"json"},
-    list: {"route":"GET /tokens","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
-    revoke: {"route":"POST /tokens/{id}/revoke","places":["id"],"times":[],"durations":[],"lists":[],"answer":"json"},
-  },
-  audit: {
-    list: {"route":"GET /audit","places":[],"times":["since"],"durations":[],"lists":[],"answer":"json"},
-  },
-  operations: {
-    list: {"route":"GET /operations","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
-    show: {"route":"GET /operations/{id}","places":["id"],"times":[],"durations":[],"lists":[],"answer":"json"},
-    cancel: {"route":"POST /operations/{id}/cancel","places":["id"],"times":[],"durations":[],"lists":[],"answer":"json"},
-  },
   views: {
     create: {"route":"POST /views","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     drop: {"route":"DELETE /views","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},

@@ -80,13 +80,6 @@ export const times: { readonly [verb: string]: Times } = {
   "operations.cancel": "Operation",
   "backups.create": "MadeBackup",
   "backups.list": {"items":["BackupRecord"]},
-  "tokens.create": "MadeToken",
-  "tokens.list": {"items":["TokenRecord"]},
-  "tokens.revoke": "TokenRecord",
-  "audit.list": {"items":["AuditEntry"]},
-  "operations.list": {"items":["Operation"]},
-  "operations.show": "Operation",
-  "operations.cancel": "Operation",
 };
 
 /** The same of the types that several answers have. */

@@ -79,7 +79,10 @@ async function change(asked: Asked, body: string): Promise<Reply> {
   try {
     const { route, request } = asked;
     const also = { ...asked.also, ...revisionOf(asked) };
-    return await changed(asked, readInput(route, { ...asked, url: request.url, body, also, otherwise: keyInVerb(asked) }));
+    return await changed(
+      asked,
+      readInput(route, { ...asked, url: request.url, body, also, otherwise: keyInVerb(asked) }),
+    );
   } catch (error) {
     const { problem, headers } = problemOf(error);
     asked.failed(error);
