@@ -56,7 +56,7 @@ test("a room may not import a room on its own row", () => {
     /^2: .*records and telemetry stand on one row/,
   );
   assertRefused("src/events/publish.ts", 'import { fire } from "../schedules/fire.ts";', /stand on one row/);
-  assertRefused("src/cli/serve.ts", 'import { serve } from "../server/serve.ts";', /stand on one row/);
+  assertRefused("src/server/page.ts", 'import { page } from "../dashboard/page.ts";', /stand on one row/);
 });
 
 test("a room may import itself and the rooms below it", () => {

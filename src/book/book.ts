@@ -1,54 +1,41 @@
-// The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
+// The book as its user sees it.
 import type { Access } from "../access/access.ts";
 import type { Audit } from "../access/audit.ts";
 import type { Operations } from "../access/operations.ts";
 import type { Tokens } from "../access/token.ts";
-import { straysOf } from "../apps/handler.ts";
-import { callReads, callVerbs, type Calls } from "../calls/calls.ts";
-import { reseal, type Resealed } from "../calls/reseal.ts";
-import { appVerbs, type Apps } from "./app-verbs.ts";
-import { invalid } from "../core/error.ts";
-import { limits } from "../core/limits.ts";
-import { checkTenant } from "../core/name.ts";
-import { backupBook, type BackupReport } from "../storage/backup.ts";
-import { readInfo, type BookInfo } from "../storage/info.ts";
-import { readAs } from "../storage/reading.ts";
+import type { Calls } from "../calls/calls.ts";
+import type { Resealed } from "../calls/reseal.ts";
+import type { Apps } from "./app-verbs.ts";
+import type { BackupReport } from "../storage/backup.ts";
+import type { BookInfo } from "../storage/info.ts";
 import type { Awaitable, JoinedClient } from "../storage/store.ts";
-import { deadLetters, type DeadLetters } from "../events/dead-letters.ts";
-import { eventReads, eventVerbs, type Events } from "../events/events.ts";
-import { listenerVerbs, type Listeners } from "../events/listeners.ts";
-import { liveVerbs, type LiveVerbs } from "../events/live/live.ts";
-import type { Job } from "../jobs/define.ts";
-import { runNow, type DirectVerbs, type RunNowOptions } from "../jobs/direct/run-now.ts";
-import { reservationVerbs, type Reservations } from "../jobs/direct/reservation.ts";
-import { groupReads, groupVerbs, type Groups } from "../jobs/group/groups.ts";
-import { jobReads, jobVerbs, lookUp, type Jobs, type LookUp, type Within } from "../jobs/jobs.ts";
-import { workerVerbs, type Workers } from "../jobs/lease/workers.ts";
-import { queueReads, queueVerbs, type Queues } from "../jobs/queues.ts";
-import { templateReads, templateVerbs, type Templates } from "../jobs/template/template.ts";
-import { startWorker, graceMsOf, refuseWithoutWorker } from "../jobs/worker/start-worker.ts";
+import type { DeadLetters } from "../events/dead-letters.ts";
+import type { Events } from "../events/events.ts";
+import type { Listeners } from "../events/listeners.ts";
+import type { LiveVerbs } from "../events/live/live.ts";
+import type { DirectVerbs } from "../jobs/direct/run-now.ts";
+import type { Reservations } from "../jobs/direct/reservation.ts";
+import type { Groups } from "../jobs/group/groups.ts";
+import type { Jobs } from "../jobs/jobs.ts";
+import type { Workers } from "../jobs/lease/workers.ts";
+import type { Queues } from "../jobs/queues.ts";
+import type { Templates } from "../jobs/template/template.ts";
+
 import type { Worker, WorkerOptions } from "../jobs/worker/start-worker.ts";
-import { checkLog, type LogTo } from "../open/log.ts";
-import { callsParts, keepRooms, type Rooms } from "../open/rooms.ts";
-import { readBookZone } from "../schedules/book-zone.ts";
-import { scheduleReads, scheduleVerbs, type Schedules } from "../schedules/schedules.ts";
-import { startTicker } from "../schedules/ticker.ts";
-import { sinkVerbs, type Sinks } from "./sinks.ts";
-import { namingCaller, outsideUnits, refuseInsideUnit, refuseVerb, wrapVerbs, type Of } from "../storage/unit.ts";
-import { examine, mend, type Finding, type Mended } from "./doctor.ts";
-import { metrics } from "./metrics.ts";
-import { openRuns, type Runs } from "../telemetry/runs.ts";
-import { telemetryReads, type TelemetryReads } from "../telemetry/telemetry.ts";
-import { everyMinute, retain, type Retained } from "../open/retain.ts";
+import type { LogTo } from "../open/log.ts";
+import type { Schedules } from "../schedules/schedules.ts";
+import type { Sinks } from "./sinks.ts";
+import type { Finding, Mended } from "./doctor.ts";
+
+import type { Runs } from "../telemetry/runs.ts";
+import type { TelemetryReads } from "../telemetry/telemetry.ts";
+import type { Retained } from "../open/retain.ts";
 import type { RetainOptions } from "../open/retention.ts";
-import { openSessions, type Sessions } from "../telemetry/session.ts";
-import { workUntilSignal } from "./work.ts";
-import { readTx, runUserUnit, type ReadTx, type UserTx } from "./user-tx.ts";
-import { aboutAllTenants, accessVerbs, withAccess } from "./book-access.ts";
-import { backupVerbs, type Backups } from "./backups.ts";
-import { bookRecords, type Records } from "./book-records.ts";
-import { closeRooms } from "../open/close-rooms.ts";
-import { copyMarks, held, markAsCopy, release, type Held, type Released, type ReleaseOptions } from "./copy.ts";
+import type { Sessions } from "../telemetry/session.ts";
+import type { ReadTx, UserTx } from "./user-tx.ts";
+import type { Backups } from "./backups.ts";
+import type { Records } from "./book-records.ts";
+import type { Held, Released, ReleaseOptions } from "./copy.ts";
 import type { HeldFilter } from "../jobs/wait/hold.ts";
 
 export type BookZone = {
@@ -180,184 +167,3 @@ export type Book = AsyncDisposable & {
    *  called, every other verb is refused with `closed`, but for those of handlers that still run, until it resolves. */
   close(): Promise<void>;
 };
-
-type Seen = {
-  /** The handle that open() returns, which also sees what belongs to no tenant or to all. */
-  readonly whole?: boolean;
-  /** Names of jobs that this process does not know are enqueued all the same: others may host them. */
-  readonly namesOnTrust?: boolean;
-};
-
-export function createBook(rooms: Rooms, tenantId: string, { whole = false, namesOnTrust = false }: Seen = {}): Book {
-  const seenBy = whole ? null : tenantId;
-  const { store, attachment } = rooms;
-  const of: Of = { store, tenant: tenantId };
-  const within: Within = (unit, { shared } = { shared: false }) =>
-    store.write(unit, { by: shared ? "shared" : "engine", tenant: tenantId });
-  const strict = rooms.worker !== false && !namesOnTrust;
-  const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, { tenant: tenantId, strict });
-  const refuse = (verb: string): void => refuseVerb(`book.${verb}`, store);
-  const close = async (): Promise<void> => {
-    refuseInsideUnit("book.close", store);
-    await (rooms.closing ??= closeRooms(rooms));
-  };
-  function joinWorkers(worker: Worker): void {
-    rooms.workers.add(worker);
-    // Those that were there before are stopped already.
-    if (rooms.closing !== undefined) void worker.stop();
-  }
-  async function start(options?: WorkerOptions): Promise<Worker> {
-    refuse("startWorker");
-    if (rooms.worker === false) return refuseWithoutWorker();
-    const asked = { ...rooms.worker, ...options };
-    // At once, because the listeners of apps hear already.
-    if (asked.strict === false) straysOf(store).failTheirRun = true;
-    const worker = await startWorker(rooms.jobs, asked, undefined, joinWorkers);
-    // Runs of a process that ended before it could.
-    rooms.rollUp.soon();
-    rooms.ticker ??= startTicker(rooms.jobs, everyMinute(rooms));
-    return worker;
-  }
-  const ofAllTenants: Pick<Book, "backup" | "held" | "release" | "markAsCopy" | "doctor" | "mend" | "reseal" | "info"> =
-    {
-      backup: (path, options) => backupBook(store, path, options, copyMarks(store.clock.now())),
-      held: (filter) => held(rooms, filter),
-      release: (options) => release(rooms, options),
-      markAsCopy: () => markAsCopy(rooms),
-      doctor: () => examine(store),
-      mend: (options) => mend(store, options),
-      reseal: (options) => reseal(store, rooms.calls.settings.keys, options),
-      info: async () => ({ ...(await readInfo(store)), zone: await readBookZone((of) => store.read(of)) }),
-    };
-  const backups = backupVerbs({
-    files: rooms.jobs.files,
-    now: () => store.clock.now(),
-    backup: ofAllTenants.backup,
-  });
-  const book: Omit<Book, "access"> = {
-    location: store.location,
-    tenantId,
-    get sessionId() {
-      return attachment?.session().id ?? null;
-    },
-    sessions: outsideUnits(of, "sessions", openSessions(store, attachment, seenBy)),
-    jobs: outsideUnits(of, "jobs", {
-      ...jobVerbs(rooms.jobs, { tenant: tenantId, strict }, within, undefined, rooms.enqueue),
-      ...jobReads(rooms.jobs, tenantId, seenBy),
-      runNow: async <Result>(definition: Job<unknown, Result> | string, params?: unknown, options?: RunNowOptions) =>
-        rooms.worker === false
-          ? refuseWithoutWorker()
-          : runNow<Result>(
-              {
-                engine: rooms.jobs,
-                tenant: tenantId,
-                grace: rooms.worker.grace,
-                join: joinWorkers,
-                leave: (worker) => void rooms.workers.delete(worker),
-              },
-              await lookUp(rooms.jobs, definition, { tenant: tenantId, strict: true, read: () => [] }),
-              params,
-              options,
-            ),
-    }),
-    groups: outsideUnits(of, "groups", {
-      ...groupVerbs(rooms.jobs, known, within),
-      ...groupReads(store, tenantId),
-    }),
-    reservations: outsideUnits(of, "reservations", reservationVerbs(rooms.jobs, within, tenantId)),
-    workers: outsideUnits(of, "workers", workerVerbs(rooms.jobs, tenantId)),
-    schedules: outsideUnits(of, "schedules", {
-      ...scheduleVerbs(rooms.jobs, within, undefined, { whole }),
-      ...scheduleReads(rooms.jobs, tenantId),
-    }),
-    calls: outsideUnits(of, "calls", {
-      ...callVerbs(callsParts(rooms), within),
-      ...callReads(callsParts(rooms), store, tenantId),
-    }),
-    events: {
-      ...outsideUnits(of, "events", { ...eventVerbs(rooms.events, within), ...eventReads(rooms.events, tenantId) }),
-      ...liveVerbs(rooms.live, rooms.events, tenantId),
-    },
-    listeners: outsideUnits(of, "listeners", listenerVerbs(rooms.jobs, tenantId)),
-    sinks: outsideUnits(of, "sinks", sinkVerbs(rooms.jobs, tenantId)),
-    deadLetters: outsideUnits(of, "deadLetters", deadLetters(store, tenantId)),
-    apps: outsideUnits(
-      of,
-      "apps",
-      appVerbs(rooms.jobs, { tenant: tenantId, seenBy }, rooms.apps?.tenant === tenantId ? rooms.apps.here : undefined),
-    ),
-    queues: outsideUnits(of, "queues", { ...queueVerbs(within), ...queueReads(store, tenantId) }),
-    templates: outsideUnits(of, "templates", {
-      ...templateVerbs(rooms.jobs, known, within),
-      ...templateReads(store, tenantId),
-    }),
-    runs: outsideUnits(of, "runs", openRuns(store, tenantId, seenBy)),
-    telemetry: outsideUnits(of, "telemetry", telemetryReads(store, tenantId, seenBy)),
-    records: bookRecords(rooms, tenantId),
-    ...accessVerbs(rooms, of, whole),
-    write: (work) =>
-      namingCaller(() => {
-        refuse("write");
-        checkWork("write", work);
-        return store.write((tx) => runUserUnit(tx, rooms, work), { by: "user", tenant: tenantId });
-      }),
-    join: (client, work) =>
-      namingCaller(() => {
-        refuse("join");
-        checkWork("join", work);
-        if (store.join !== undefined) {
-          return store.join(client, (tx) => runUserUnit(tx, rooms, work, { joined: true }), tenantId);
-        }
-        throw invalid("book.join is for books on PostgreSQL, and this one is on SQLite: use book.write");
-      }),
-    read: (work) =>
-      namingCaller(() => {
-        refuse("read");
-        checkWork("read", work);
-        const who = { tenant: tenantId, verb: "book.read", msMax: limits.readMs };
-        return store.snapshot((reader) => work(readTx(reader, tenantId, rooms)), who);
-      }),
-    tenant: (id) => createBook(rooms, checkTenant(id)),
-    ...wrapVerbs(ofAllTenants, (name, verb) => async (...args) => {
-      refuse(name);
-      if (whole) return verb(...args);
-      throw aboutAllTenants(name);
-    }),
-    backups: wrapVerbs(backups, (name, verb) => async (...args) => {
-      refuse(`backups.${name}`);
-      if (whole) return verb(...args);
-      throw aboutAllTenants(`backups.${name}`);
-    }),
-    async metrics() {
-      refuse("metrics");
-      const who = { tenant: tenantId, verb: "book.metrics", msMax: limits.reportMs };
-      return readAs(who, () => metrics(store, tenantId, seenBy));
-    },
-    async retain(options) {
-      refuse("retain");
-      return retain(rooms, tenantId, options);
-    },
-    startWorker: start,
-    work: async ({ log, ...options } = {}) => {
-      checkLog(log);
-      const working = async (): Promise<Worker> => {
-        rooms.log.working(log, { location: store.location, session: book.sessionId });
-        return start({ strict: rooms.worker !== false && rooms.worker.strict === true, ...options });
-      };
-      await workUntilSignal(working, {
-        graceMs: graceMsOf({ ...(rooms.worker === false ? {} : rooms.worker), ...options }),
-        close,
-        running: () => [...rooms.workers].reduce((sum, { running }) => sum + running, 0),
-      });
-    },
-    close,
-    [Symbol.asyncDispose]: close,
-  };
-  return keepRooms(withAccess(book, rooms, whole), rooms);
-}
-
-function checkWork(verb: string, work: unknown): void {
-  if (typeof work === "function") return;
-  const call = verb === "join" ? "join(client, (tx) => …)" : `${verb}((tx) => tx.sql\`…\`)`;
-  throw invalid(`book.${verb} takes a function: book.${call}`);
-}

@@ -56,7 +56,14 @@ export const factSources: readonly FactSource[] = [
       from daybook_run run left join daybook_job job on job.seq = run.job_seq
       where run.seq > ${after} and run.tenant_id = ${tenant} order by run.seq limit ${limit}`,
     tell: ({ id, kind, name, job_id: job, attempt, status, ended_at, duration_ms: durationMs }) => ({
-      ...{ id, kind, name, job, attempt, status, durationMs, at: at(ended_at) },
+      id,
+      kind,
+      name,
+      job,
+      attempt,
+      status,
+      durationMs,
+      at: at(ended_at),
     }),
   },
   {
@@ -82,7 +89,12 @@ export const factSources: readonly FactSource[] = [
       from daybook_decision decision join daybook_schedule schedule on schedule.seq = decision.schedule_seq
       where decision.seq > ${after} and decision.tenant_id = ${tenant} order by decision.seq limit ${limit}`,
     tell: ({ name, kind, slot_at, job_id: job, event_id: event, decided_at }) => ({
-      ...{ name, kind, slot: at(slot_at), job, event, at: at(decided_at) },
+      name,
+      kind,
+      slot: at(slot_at),
+      job,
+      event,
+      at: at(decided_at),
     }),
   },
   {

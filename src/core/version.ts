@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
-
-let known: string | undefined;
+import { remember } from "./remember.ts";
 
 /** The version of this package. */
 export function packageVersion(): string {
-  return (known ??= readManifest().version);
+  return versionIn("../../package.json");
 }
 
-function readManifest(): { readonly version: string } {
-  return JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as { version: string };
-}
+const versionIn = remember((path: string) => {
+  const manifest = JSON.parse(readFileSync(new URL(path, import.meta.url), "utf8")) as { version: string };
+  return manifest.version;
+});

@@ -1,6 +1,7 @@
 // job(): the definition of a piece of work, with the context its handler gets from this front door.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { createBook, type Book } from "../book/book.ts";
+import type { Book } from "../book/book.ts";
+import { createBook } from "../book/create-book.ts";
 import { checkWebhook } from "../calls/webhook.ts";
 import { defineJob, type Job, type JobOptions } from "../jobs/define.ts";
 import type { RunContext } from "../jobs/run/run.ts";

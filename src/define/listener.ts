@@ -1,6 +1,7 @@
 // listener(): a function that hears events, with the context its function gets from this front door.
 import type { JobContext } from "./job.ts";
-import { createBook, type Book } from "../book/book.ts";
+import type { Book } from "../book/book.ts";
+import { createBook } from "../book/create-book.ts";
 import { sinkPrefix } from "../calls/sink/broker.ts";
 import { invalid } from "../core/error.ts";
 import {

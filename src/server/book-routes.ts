@@ -51,7 +51,14 @@ export function openBookRoutes(book: Book, options: Options, same?: BookRoutes):
   function asked({ req, env }: Asking, found: Known, route: VerbRoute, outputs: Outputs): Asked {
     const { verb, key } = route;
     return {
-      ...{ route, key, verb, access, base, outputs, streams, request: req.raw },
+      route,
+      key,
+      verb,
+      access,
+      base,
+      outputs,
+      streams,
+      request: req.raw,
       param: (name) => req.param(name) ?? "",
       caller: found.caller,
       tenant: found.tenant,

@@ -13,7 +13,7 @@ export type Reply = {
 };
 
 export const keyHeader = "idempotency-key";
-export const replayedHeader = "idempotency-replayed";
+const replayedHeader = "idempotency-replayed";
 
 export function keyOf(headers: Headers): string | undefined {
   const key = headers.get(keyHeader);

@@ -1,5 +1,6 @@
 // One book as the server sees it: the handle of the whole book, and one for each tenant that is asked for.
-import { createBook, type Book } from "../book/book.ts";
+import type { Book } from "../book/book.ts";
+import { createBook } from "../book/create-book.ts";
 import { checkTenant } from "../core/name.ts";
 import { roomsOf } from "../open/rooms.ts";
 

@@ -145,7 +145,7 @@ async function everyForm(book: Book, passAnHour: () => void): Promise<Readonly<R
   const { access } = book;
   const token = async (role: Role, tenant: string | null, expires?: string): Promise<string> => {
     const options = { role, tenant, ...(expires === undefined ? {} : { expires }) };
-    return (await book.tokens.create(options as Parameters<typeof book.tokens.create>[0])).secret;
+    return (await book.tokens.create(options)).secret;
   };
   const bearer = (secret: string): { authorization: string } => ({ authorization: `Bearer ${secret}` });
   const cookie = (secret: string): { cookie: string } => ({ cookie: `daybook_login=${secret}` });

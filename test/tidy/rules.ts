@@ -66,7 +66,9 @@ const nameIsPlain: Rule = ({ path }) => {
   if (!/^(?:src|test|examples|bench|schema)\//.test(path)) return [];
   return path.split("/").flatMap((part) => {
     const stem = part.replace(/(?:\.test|\.d)?\.[a-z]+$/, "");
-    if (!/^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(stem)) return [atTop(`"${part}" is not in kebab-case; rename it`)];
+    // Python cannot import a module whose name has a hyphen.
+    const words = part.endsWith(".py") ? stem.replaceAll("_", "-") : stem;
+    if (!/^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(words)) return [atTop(`"${part}" is not in kebab-case; rename it`)];
     if (!bannedWords.test(stem)) return [];
     return [atTop(`"${part}" says nothing; name it by the one noun or verb it holds, and keep types beside their use`)];
   });
