@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { getRequestListener } from "@hono/node-server";
 import { roomsOf } from "../../src/open/rooms.ts";
 import { createApp } from "../../src/server/app.ts";
@@ -84,8 +85,10 @@ test("what may take minutes is an operation that is looked at until it has ended
   const begun = await ask("POST", "/backups", { token, body: { keep: 1 } });
   const path = (begun.headers.get("location") ?? "").replace("/api/v1", "");
   let operation: { status: string; result: { name: string } | null };
-  do operation = await json("GET", path, { token });
-  while (operation.status === "running");
+  do {
+    await setImmediate();
+    operation = await json("GET", path, { token });
+  } while (operation.status === "running");
 
   assert.equal(begun.status, 202);
   assert.equal(operation.status, "completed");

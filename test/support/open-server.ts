@@ -50,7 +50,7 @@ export async function openServer(
   const ask: TestServer["ask"] = (method, path, { body, token: given = tokens.operate, headers = {}, signal } = {}) => {
     const text = body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body);
     return app.fetch(
-      new Request(`${origin}${path.startsWith("/health") || path.startsWith("/login") ? path : `/api/v1${path}`}`, {
+      new Request(`${origin}${path.startsWith("/health") || path.startsWith("/login/") ? path : `/api/v1${path}`}`, {
         method,
         headers: {
           ...(given === "" ? {} : { authorization: `Bearer ${given}` }),
