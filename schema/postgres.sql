@@ -485,7 +485,7 @@ create table daybook_lease (
 
 CREATE INDEX leases_of_session ON daybook.daybook_lease USING btree (session_seq) WHERE (closed_at IS NULL);
 
-CREATE INDEX leases_to_expire ON daybook.daybook_lease USING btree (expires_at) WHERE (closed_at IS NULL);
+CREATE INDEX leases_to_expire ON daybook.daybook_lease USING btree (expires_at, seq) WHERE (closed_at IS NULL);
 
 CREATE INDEX leases_to_remove ON daybook.daybook_lease USING btree (closed_at) WHERE (closed_at IS NOT NULL);
 

@@ -428,7 +428,7 @@ CREATE TABLE daybook_lease (
 
 CREATE INDEX leases_of_session on daybook_lease (session_seq) where closed_at is null;
 
-CREATE INDEX leases_to_expire on daybook_lease (expires_at) where closed_at is null;
+CREATE INDEX leases_to_expire on daybook_lease (expires_at, seq) where closed_at is null;
 
 CREATE INDEX leases_to_remove on daybook_lease (closed_at) where closed_at is not null;
 

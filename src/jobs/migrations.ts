@@ -331,7 +331,7 @@ export const jobMigrations: readonly Migration[] = [
         unique (tenant_id, run_id),
         check ((closed_at is null) = (closed_as is null))
       )${strict}`,
-      sql`create index leases_to_expire on daybook_lease (expires_at) where closed_at is null`,
+      sql`create index leases_to_expire on daybook_lease (expires_at, seq) where closed_at is null`,
       sql`create index leases_of_session on daybook_lease (session_seq) where closed_at is null`,
       sql`create index leases_to_remove on daybook_lease (closed_at) where closed_at is not null`,
     ],

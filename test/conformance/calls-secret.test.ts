@@ -279,9 +279,9 @@ for (const backend of backends) {
         const tokens = Array.from({ length: 110_000 }, (_, n) => String(n));
         const begun = process.threadCpuUsage();
         for (const json of [
-          { tokens },
+          { tokens: tokens.slice(0, 49_000) },
           tokens.join(" "),
-          tokens.map((each) => ({ a: each })).slice(0, 60_000),
+          tokens.slice(0, 24_000).map((each) => ({ a: each })),
           parts("aB"),
         ]) {
           await book.calls.submit({ url, json });

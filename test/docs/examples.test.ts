@@ -22,7 +22,8 @@ test("every example runs and ends by itself", async (t) => {
     const { code, stdout, stderr } = await runExample(t, name);
 
     assert.deepEqual([code, stderr], [0, ""], name);
-    assert.notEqual(stdout, "", name);
+    // The shop only says what it is made of: `npm start` serves it.
+    assert.equal(stdout === "", name === "shop.ts", name);
   }
 });
 

@@ -31,7 +31,7 @@ async function openLeases(tx: Tx, which: Sql): Promise<(Open | (Pick<Open, "seq"
     from daybook_lease lease left join daybook_line line
       on line.seq = lease.job_seq and line.run_id = lease.run_id and line.started_at is not null
     where lease.closed_at is null and ${which}
-    order by lease.seq limit ${limits.claimParkedMax} ${skipLockedOf("lease")}`);
+    order by lease.expires_at, lease.seq limit ${limits.claimParkedMax} ${skipLockedOf("lease")}`);
 }
 
 /** Ends the runs whose leases have run out, some hundred at a time; says how many. */
