@@ -92,7 +92,7 @@ test("daybook run tells the book the retention of the config, and daybook retain
   assert.deepEqual([jobs, calls], [{ keep: 0 }, false]);
   assert.match(
     shown.stdout,
-    /\nby: jobs \{"keep":0\}, events 30d, runs 7d, logs 3d, decisions 90d, rollups 400d, sizeMax 1073741824\n/,
+    /\nby: decisions 90d, events 30d, jobs \{"keep":0\}, logs 3d, rollups 400d, runs 7d, sizeMax 1073741824\n/,
   );
   assert.equal(gone["jobs"], 1);
 });

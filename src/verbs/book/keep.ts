@@ -1,6 +1,7 @@
 // recover, mend, reseal and retain: what keeps a book in order. Each says what it would do, and does it once it is told to.
 import type { Book, Eviction, JobRule, Recovery, Retained, Retention, RetainOptions } from "../../index.ts";
 import { invalid } from "../../core/error.ts";
+import { toJson } from "../../core/json.ts";
 import { sessionRecovered } from "../../jobs/kind.ts";
 import { duration, list, maybe, text, whole, word } from "../field.ts";
 import { count, day, section, table, when, type Shown } from "../shown.ts";
@@ -205,8 +206,9 @@ function retainedLines(done: Retained & { readonly evictions: readonly Eviction[
   const elsewhere = files.length - filesDeleted;
   const deleted = `${count(filesDeleted, "log file")} deleted${elsewhere === 0 ? "" : `, ${elsewhere} not there or elsewhere`}`;
   // What is left out stays, or was not asked for.
-  const ages = Object.entries(policy).flatMap(([part, age]) =>
-    age === false ? [] : `${part} ${typeof age === "object" ? JSON.stringify(age) : age}`,
+  const inOrder = Object.entries(policy).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const ages = inOrder.flatMap(([part, age]) =>
+    age === false ? [] : `${part} ${typeof age === "object" ? toJson(age) : age}`,
   );
   const soFar = table(evictions, {
     "removed on": ({ at }) => day(at),
