@@ -167,6 +167,7 @@ function questions(book: Book, word: string, id: Record<string, string>): Record
     "operations.get": () => book.operations.get(id["operation"] ?? ""),
     "operations.list": () => book.operations.list(),
     "tokens.list": () => book.tokens.list(),
+    "backups.list": () => book.backups.list(),
     retain: () => book.retain({ jobs: 0, calls: 0, events: 0, runs: 0, logs: 0, decisions: 0, rollups: 0, sizeMax: 0 }),
     "records.entry": () => book.records.entry(Note, word),
     "records.find": () => book.records.find(Note, word),
@@ -209,7 +210,9 @@ const notAsked = new Set(
   runs.unpin records.put records.putMany records.ensure records.patch records.delete records.link records.unlink
   records.restore records.import records.watch records.transact write read join tenant backup startWorker work close
   workers.attach workers.claim workers.extend workers.progress workers.log workers.settle workers.fail workers.leave
-  tokens.create tokens.revoke operations.cancel markAsCopy reseal location tenantId sessionId`.split(/\s+/),
+  tokens.create tokens.revoke operations.cancel backups.create markAsCopy reseal location tenantId sessionId`.split(
+    /\s+/,
+  ),
 );
 
 function verbsOf(book: Book): string[] {
@@ -288,7 +291,11 @@ for (const backend of backends) {
       const { book } = await openTest(t, backend);
       const mine = book.tenant(book.tenantId);
       const verbs: Record<string, () => Promise<unknown>> = {
+        "tokens.create": () => mine.tokens.create({ role: "read", tenant: mine.tenantId }),
         "tokens.list": () => mine.tokens.list(),
+        "tokens.revoke": () => mine.tokens.revoke("none"),
+        "backups.create": () => mine.backups.create(),
+        "backups.list": () => mine.backups.list(),
         backup: () => mine.backup("never.db"),
         doctor: () => mine.doctor(),
         held: () => mine.held(),

@@ -139,9 +139,9 @@ async function countLines(store: Store, { tenant, by, first, to }: Uncounted): P
   }
 }
 
-// A run with more lines than fit into a slice loses its lines first.
+// A run that does not fit into a slice with all its lines loses lines first.
 async function shorten(store: Store, tenant: string, [run]: readonly OldRun[], sum: Sum): Promise<void> {
-  for (let left = run?.logs ?? 0; run !== undefined && left > limits.retainRowsMax; left -= limits.retainRowsMax) {
+  for (let left = run?.logs ?? 0; run !== undefined && 1 + left > limits.retainRowsMax; left -= limits.retainRowsMax) {
     sum.logs += await store.write((tx) => removeLogs(tx, tenant, [run]), { tenant });
     sum.slices++;
   }
