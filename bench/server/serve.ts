@@ -2,7 +2,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { Hono } from "hono";
 import { serve } from "@hono/node-server";
-import { open } from "../../src/index.ts";
+import { job, open } from "../../src/index.ts";
 import { createApp } from "../../src/server/app.ts";
 import { listen } from "../../src/server/listen.ts";
 
@@ -16,18 +16,11 @@ if (kind === "bare") {
     process.send?.({ port, token: "", id: "x" }),
   );
 } else {
-  const book = await open(url);
+  const sendReceipt = job("send-receipt", { run: (_params: { orderId: string }) => undefined });
+  const book = await open(url, { use: [sendReceipt] });
   const app = createApp(book);
   const { secret: token } = await book.tokens.create({ role: "operate", tenant: "default" });
-  const { id } = await book
-    .tenant("default")
-    .jobs.enqueue("send-receipt", { orderId: "o-17" })
-    .catch(async () => {
-      const other = await open(url, { attach: false, worker: false });
-      const made = await other.jobs.enqueue("send-receipt", { orderId: "o-17" });
-      await other.close();
-      return made;
-    });
+  const { id } = await book.jobs.enqueue(sendReceipt, { orderId: "o-17" });
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
   process.on("message", () => {

@@ -60,8 +60,10 @@ function hide(value: unknown): unknown {
 
 /** Addresses carry passwords before the host and tokens behind the question mark. */
 function cutText(text: string): string {
-  const short = storableText(text, limits.auditTextBytesMax);
-  return hideSecrets(short)
+  const short = hideSecrets(storableText(text, limits.auditTextBytesMax));
+  // Each of them wants one of these, and most texts have none.
+  if (!/:\/\/|\s/.test(short)) return short;
+  return short
     .replaceAll(/\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@]*@/gi, `$1${hidden}@`)
     .replaceAll(/\b(https?:\/\/[^\s?#]*)[?#]\S*/gi, `$1?${hidden}`)
     .replaceAll(/\b(bearer|basic)\s+\S+/gi, `$1 ${hidden}`);

@@ -1,6 +1,6 @@
 // One request to one verb: who asks is known by now. The input is read, the verb runs, and its answer goes out in the form that the
 // verb's marks say.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Access } from "../access/access.ts";
 import { invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
@@ -152,7 +152,7 @@ function etagOf(answer: unknown, text: string): string {
   const revision: unknown =
     typeof answer === "object" && answer !== null && "revision" in answer ? answer.revision : undefined;
   if (typeof revision === "number") return `"${revision}"`;
-  return `W/"${createHash("sha1").update(text).digest("base64url").slice(0, 16)}"`;
+  return `W/"${hash("sha1", text, "base64url").slice(0, 16)}"`;
 }
 
 function revisionOf({ route, request }: Asked): Input {
@@ -171,10 +171,7 @@ function revisionOf({ route, request }: Asked): Input {
 function keyInVerb({ route, request, caller }: Asked): Input {
   const key = keyOf(request.headers);
   if (key === undefined || !Object.hasOwn(route.verb.input, "idempotencyKey")) return {};
-  const own = createHash("sha256")
-    .update(`${caller.tokenId ?? "link"} ${key}`)
-    .digest("base64url");
-  return { idempotencyKey: `http:${own}` };
+  return { idempotencyKey: `http:${hash("sha256", `${caller.tokenId ?? "link"} ${key}`, "base64url")}` };
 }
 
 function streamOf(asked: Asked, input: Input): Response {

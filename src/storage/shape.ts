@@ -1,24 +1,17 @@
 // Rows as their reader sees them. The select names the fields: `as "run.error.type"` is a field of a field, whose object is null
 // when the first of its columns is; `as "params json"` is parsed, `as "truncated flag"` is true or false, `as "tags lines"` is a list of
 // lines, and `as ".seq"` is the cursor of a page, and no field.
+import { compileFunction } from "node:vm";
 import { cutPage, type Page } from "../core/page.ts";
+import { remember } from "../core/remember.ts";
 import type { Value } from "./sql.ts";
 import type { Row } from "./store.ts";
 
-type Shaped = { [field: string]: unknown };
-type Column = { readonly name: string; readonly path: readonly string[]; readonly as: string | undefined };
-
 export function shape<Item>(rows: readonly Row[]): Item[] {
-  const names = Object.keys(rows[0] ?? {}).filter((name) => !name.startsWith("."));
-  const columns = names.map((name): Column => {
-    const [path = "", as] = name.split(" ");
-    return { name, path: path.split("."), as };
-  });
-  return rows.map((row) => {
-    const item: Shaped = {};
-    for (const { name, path, as } of columns) put(item, path, valueOf(row[name] ?? null, as));
-    return item as Item;
-  });
+  const [first] = rows;
+  if (first === undefined) return [];
+  const make = makerOf(Object.keys(first).join("\n"));
+  return rows.map((row) => make(row, valueAs) as Item);
 }
 
 /** A page of `limit + 1` such rows. */
@@ -27,19 +20,48 @@ export function shapePage<Item>(rows: readonly Row[], limit: number): Page<Item>
   return { items: shape<Item>(items), next };
 }
 
-function valueOf(value: Value, as: string | undefined): unknown {
-  if (as === "json") return value === null ? null : JSON.parse(value as string);
-  if (as === "lines") return value === null ? [] : (value as string).split("\n");
-  return as === "flag" ? value === 1 : value;
+type Make = (row: Row, as: typeof valueAs) => unknown;
+
+const valueAs = {
+  json: (value: Value): unknown => (value === null ? null : JSON.parse(value as string)),
+  lines: (value: Value): string[] => (value === null ? [] : (value as string).split("\n")),
+  flag: (value: Value): boolean => value === 1,
+};
+
+/** A field is the text of what gives its value, or the fields of an object. */
+type Fields = Map<string, string | Fields>;
+
+// What is made of a row is compiled once for its columns, like the row itself (decision 017).
+const makerOf = remember((columns: string): Make => {
+  const fields: Fields = new Map();
+  for (const column of columns.split("\n")) {
+    if (column.startsWith(".")) continue;
+    const [path = "", as] = column.split(" ");
+    const value = `(row[${JSON.stringify(column)}] ?? null)`;
+    put(fields, path.split("."), as !== undefined && Object.hasOwn(valueAs, as) ? `as.${as}${value}` : value);
+  }
+  return compileFunction(`return ${literalOf(fields)};`, ["row", "as"]) as Make;
+});
+
+function put(fields: Fields, [name = "", ...inside]: readonly string[], value: string): void {
+  if (inside.length === 0) return void fields.set(name, value);
+  const known = fields.get(name);
+  const into: Fields = known instanceof Map ? known : new Map();
+  fields.set(name, into);
+  put(into, inside, value);
 }
 
-function put(item: Shaped, path: readonly string[], value: unknown): void {
-  const last = path.length - 1;
-  let into: Shaped | null = item;
-  for (let depth = 0; depth < last && into !== null; depth++) {
-    const field = path[depth] as string;
-    if (into[field] === undefined) into[field] = value === null ? null : {};
-    into = into[field] as Shaped | null;
-  }
-  if (into !== null) into[path[last] as string] = value;
+function literalOf(fields: Fields): string {
+  // A quoted name in brackets is a key whatever it says: `__proto__` too.
+  const members = [...fields].map(([name, value]) => `[${JSON.stringify(name)}]: ${memberOf(value)}`);
+  return `{ ${members.join(", ")} }`;
+}
+
+function memberOf(value: string | Fields): string {
+  return typeof value === "string" ? value : `(${firstOf(value)} === null ? null : ${literalOf(value)})`;
+}
+
+function firstOf(fields: Fields): string {
+  const [first = "null"] = fields.values();
+  return typeof first === "string" ? first : firstOf(first);
 }

@@ -114,6 +114,9 @@ const columns = sql`select job.seq as ".seq", job.id, job.name, lane.queue, ${st
     run.error_type as "run.error.type", coalesce(run.error_message, '') as "run.error.message",
     run.error_trace as "run.error.trace", run.result as "run.result json", ${commandColumns}`;
 
+const columnsOfOne = sql`${columns}, coalesce(job_template.notify,
+    (select definition.notify from daybook_definition definition where definition.name = job.name)) as ".notify"`;
+
 const around = sql`left join daybook_run run on run.job_seq = job.seq
   left join daybook_job_template job_template
     on job_template.tenant_id = job.tenant_id and job_template.id = job.template_id
@@ -251,21 +254,20 @@ function isOpenOnly({ status = [] }: JobFilter): boolean {
 }
 
 export async function findJob(store: Store, tenant: string, id: string): Promise<JobRecord> {
-  const rows = await store.read<Row>(sql`${selectJobs(sql``)} and job.tenant_id = ${tenant} and job.id = ${id}`);
-  const [record] = await toRecords(store, rows);
+  const [record] = await toRecords(store, await findRows(store, tenant, id, columns));
   if (record === undefined) throw notFound(`there is no job ${id}`, { id });
   return record;
 }
 
+function findRows(store: Store, tenant: string, id: string, what: Sql): Promise<Row[]> {
+  return store.read<Row>(sql`${selectJobs(sql``, what)} and job.tenant_id = ${tenant} and job.id = ${id}`);
+}
+
 export async function readJob(store: Store, tenant: string, id: string): Promise<JobDetails> {
-  const job = await findJob(store, tenant, id);
-  const [kept] = await store.read<{
-    notify: string | null;
-  }>(sql`select coalesce(template.notify, definition.notify) as notify
-    from daybook_job job left join daybook_definition definition on definition.name = job.name
-    left join daybook_job_template template on template.tenant_id = job.tenant_id and template.id = job.template_id
-    where job.tenant_id = ${tenant} and job.id = ${id}`);
-  return { ...job, notify: shownNotice(kept?.notify ?? null) };
+  const rows = await findRows(store, tenant, id, columnsOfOne);
+  const [job] = await toRecords(store, rows);
+  if (job === undefined) throw notFound(`there is no job ${id}`, { id });
+  return { ...job, notify: shownNotice((rows[0]?.[".notify"] ?? null) as string | null) };
 }
 
 export async function readChain(store: Store, tenant: string, id: string): Promise<JobRecord[]> {

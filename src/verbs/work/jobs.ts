@@ -58,7 +58,8 @@ when --name names it.`,
     input: { id: id("job") },
     async run(book, { id: wanted }): Promise<JobDetails & { chain: readonly JobRecord[]; logs: readonly RunLog[] }> {
       const job = await book.jobs.get(wanted);
-      const chain = await book.jobs.chain(wanted);
+      const { notify: _notify, ...alone } = job;
+      const chain = job.retryOf === null && job.retriedBy === null ? [alone] : await book.jobs.chain(wanted);
       return { ...job, chain, logs: job.runId === null ? [] : await book.runs.logs(job.runId) };
     },
     show: ({ chain, logs, ...job }) => jobPage(job, chain, logs),
