@@ -1,92 +1,83 @@
-// What HTTP costs: the same requests to a server on a book and to a bare one whose handlers do nothing, one after the other.
-import { fork, spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
-import { fileURLToPath } from "node:url";
+// What HTTP costs: the same requests to a server on a book and to a bare one whose handlers do nothing, one after the other. What readers
+// that take nothing cost who writes, and how long the loop is held while reports of many runs are read: DAYBOOK_BENCH_RUNS says of how
+// many, and the goal is for five million.
 import type { Benchmark } from "./harness/benchmark.ts";
+import type { Report } from "./harness/report.ts";
 import { scratch } from "./harness/scratch.ts";
+import { connections, heldBy, load, startServer, type Server } from "./server/load.ts";
+import { openSlowReaders } from "./server/slow-readers.ts";
 
-const connections = 50;
-const seconds = 4;
 const rounds = 3;
-
-type Served = { readonly port: number; readonly token: string; readonly id: string; readonly child: ChildProcess };
+const slowReaders = 200;
+const runs = Number(process.env["DAYBOOK_BENCH_RUNS"] ?? 200_000);
+const heldMsMax = 50;
 
 export const server: Benchmark = {
   name: "server",
   title: `HTTP, ${connections} connections: a job is enqueued on disk, and a job is shown`,
   async run(report) {
-    const ours = await start("ours", scratch("server.db"));
-    const bare = await start("bare");
-    try {
-      const found = {
-        post: { ours: [] as number[], bare: [] as number[] },
-        get: { ours: [] as number[], bare: [] as number[] },
-      };
-      for (const each of [bare, ours]) await load(each, "POST", 2);
-      for (let round = 0; round < rounds; round++) {
-        found.post.bare.push(await load(bare, "POST"));
-        found.post.ours.push(await load(ours, "POST"));
-        found.get.bare.push(await load(bare, "GET"));
-        found.get.ours.push(await load(ours, "GET"));
-      }
-      report.rates("POST /jobs, durable ÷ a handler that does nothing", {
-        ours: found.post.ours,
-        reference: found.post.bare,
-        goalMin: 0.4,
-      });
-      report.rates("GET /jobs/{id} ÷ a handler that does nothing", {
-        ours: found.get.ours,
-        reference: found.get.bare,
-        goalMin: 0.6,
-      });
-    } finally {
-      ours.child.kill();
-      bare.child.kill();
-    }
+    await askBoth(report);
+    await readReports(report);
   },
 };
 
-async function start(kind: "ours" | "bare", book = ""): Promise<Served> {
-  const child = fork(fileURLToPath(import.meta.resolve("./server/serve.ts")), [kind, book], { execArgv: [] });
-  const [said] = (await once(child, "message")) as [Omit<Served, "child">];
-  return { ...said, child };
+async function askBoth(report: Report): Promise<void> {
+  const ours = await startServer("ours", scratch("server.db"));
+  const bare = await startServer("bare");
+  try {
+    const post: Rates = { ours: [], reference: [] };
+    const get: Rates = { ours: [], reference: [] };
+    const read: Rates = { ours: [], reference: [] };
+    for (const each of [bare, ours]) await load(each, "POST", 2);
+    for (let round = 0; round < rounds; round++) {
+      post.reference.push(await load(bare, "POST"));
+      post.ours.push(await load(ours, "POST"));
+      get.reference.push(await load(bare, "GET"));
+      get.ours.push(await load(ours, "GET"));
+      const end = await openSlowReaders(ours, slowReaders);
+      read.ours.push(await load(ours, "POST"));
+      end();
+      read.reference.push(await load(ours, "POST"));
+    }
+    report.rates("POST /jobs, durable ÷ a handler that does nothing", { ...post, goalMin: 0.4 });
+    report.rates("GET /jobs/{id} ÷ a handler that does nothing", { ...get, goalMin: 0.6 });
+    report.rates(`POST /jobs beside ${slowReaders} readers that take nothing ÷ without them`, read);
+  } finally {
+    ours.child.kill();
+    bare.child.kill();
+  }
 }
 
-/** Requests per second that were answered with 200. */
-async function load({ port, token, id }: Served, method: "GET" | "POST", forSeconds = seconds): Promise<number> {
-  const base = `http://127.0.0.1:${port}/api/v1/jobs`;
-  const asked =
-    method === "GET"
-      ? [`${base}/${id}`]
-      : [
-          "-m",
-          "POST",
-          "-H",
-          "content-type=application/json",
-          "-b",
-          '{"name":"send-receipt","params":{"orderId":"o-17"}}',
-          base,
-        ];
-  const cli = fileURLToPath(import.meta.resolve("autocannon"));
-  const args = [
-    cli,
-    "-j",
-    "-c",
-    String(connections),
-    "-d",
-    String(forSeconds),
-    "-H",
-    `authorization=Bearer ${token}`,
-    ...asked,
-  ];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore"] });
-  let text = "";
-  for await (const chunk of child.stdout) text += String(chunk);
-  const { requests, non2xx, errors } = JSON.parse(text) as {
-    requests: { average: number };
-    non2xx: number;
-    errors: number;
-  };
-  if (non2xx > 0 || errors > 0) throw new Error(`${method} ${base}: ${non2xx} refused, ${errors} failed`);
-  return requests.average;
+type Rates = { readonly ours: number[]; readonly reference: number[] };
+
+const reports = [
+  "/run-overview?since=7d",
+  "/run-summaries?since=7d&limit=500",
+  "/slow-runs?since=7d",
+  "/runs?limit=1000",
+  "/metrics",
+];
+
+async function readReports(report: Report): Promise<void> {
+  const ours = await startServer("ours", scratch("reports.db"), runs);
+  try {
+    await readAll(ours);
+    await heldBy(ours);
+    for (let round = 0; round < 3 * rounds; round++) await Promise.all([readAll(ours), readAll(ours), readAll(ours)]);
+    const { heldMs, mostMs } = await heldBy(ours);
+    report.times(`the loop was held while reports of ${runs} runs were read, p99`, [heldMs], { goalMsMax: heldMsMax });
+    report.note(`at most it was held for ${mostMs.toFixed(1)} ms`);
+  } finally {
+    ours.child.kill();
+  }
+}
+
+async function readAll({ port, token }: Server): Promise<void> {
+  for (const path of reports) {
+    const response = await fetch(`http://127.0.0.1:${port}/api/v1${path}`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    const text = await response.text();
+    if (response.status !== 200) throw new Error(`${path} answered ${response.status}: ${text}`);
+  }
 }

@@ -88,7 +88,13 @@ function holdsTime(schema: unknown, how: Translation, seen: Set<unknown>): boole
   seen.add(schema);
   const { $ref: ref, anyOf, items, properties, additionalProperties: others, "x-time": time } = schema as Schema;
   if (typeof ref === "string") return holdsTime(refOf(ref, how), how, seen);
-  const inside = [...Object.values((properties ?? {}) as object), ...((anyOf ?? []) as Schema[]), items, others];
+  const forms = (anyOf ?? []) as readonly unknown[];
+  const inside: readonly unknown[] = [
+    ...Object.values((properties ?? {}) as Record<string, Schema>),
+    ...forms,
+    items,
+    others,
+  ];
   return time !== undefined || inside.some((each) => holdsTime(each, how, seen));
 }
 

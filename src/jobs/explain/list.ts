@@ -267,7 +267,7 @@ export async function readJob(store: Store, tenant: string, id: string): Promise
   const rows = await findRows(store, tenant, id, columnsOfOne);
   const [job] = await toRecords(store, rows);
   if (job === undefined) throw notFound(`there is no job ${id}`, { id });
-  return { ...job, notify: shownNotice((rows[0]?.[".notify"] ?? null) as string | null) };
+  return { ...job, notify: shownNotice(rows[0]?.[".notify"] ?? null) };
 }
 
 export async function readChain(store: Store, tenant: string, id: string): Promise<JobRecord[]> {
