@@ -81,7 +81,7 @@ const selectCalls = sql`select call.id, call.name, call.status, call.submitted_a
 const selectAttempts = sql`select id, number, started_at as "startedAt", finished_at as "finishedAt",
     response_status as "response.status", response_bytes as "response.bytes",
     response_truncated as "response.truncated flag", null as "response.said", error_kind as "error.kind",
-    coalesce(error_message, '') as "error.message", '{}' as "phases json", dns_ms as "phases.dnsMs",
+    coalesce(error_message, '') as "error.message", 0 as "phases object", dns_ms as "phases.dnsMs",
     connect_ms as "phases.connectMs", tls_ms as "phases.tlsMs", first_byte_ms as "phases.firstByteMs",
     total_ms as "phases.totalMs"
   from daybook_call_attempt`;

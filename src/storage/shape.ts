@@ -1,6 +1,6 @@
 // Rows as their reader sees them. The select names the fields: `as "run.error.type"` is a field of a field, whose object is null
-// when the first of its columns is; `as "params json"` is parsed, `as "truncated flag"` is true or false, `as "tags lines"` is a list of
-// lines, and `as ".seq"` is the cursor of a page, and no field.
+// when the first of its columns is, unless `as "run.error object"` comes before it; `as "params json"` is parsed, `as "truncated flag"` is
+// true or false, `as "tags lines"` is a list of lines, and `as ".seq"` is the cursor of a page, and no field.
 import { compileFunction } from "node:vm";
 import { cutPage, type Page } from "../core/page.ts";
 import { remember } from "../core/remember.ts";
@@ -31,6 +31,9 @@ const valueAs = {
 /** A field is the text of what gives its value, or the fields of an object. */
 type Fields = Map<string, string | Fields>;
 
+/** The first field of an object that is never null. It is left out, and a name is never empty. */
+const always = "";
+
 // What is made of a row is compiled once for its columns, like the row itself (decision 017).
 const makerOf = remember((columns: string): Make => {
   const fields: Fields = new Map();
@@ -38,7 +41,8 @@ const makerOf = remember((columns: string): Make => {
     if (column.startsWith(".")) continue;
     const [path = "", as] = column.split(" ");
     const value = `(row[${JSON.stringify(column)}] ?? null)`;
-    put(fields, path.split("."), as !== undefined && Object.hasOwn(valueAs, as) ? `as.${as}${value}` : value);
+    if (as === "object") put(fields, [...path.split("."), always], "true");
+    else put(fields, path.split("."), as !== undefined && Object.hasOwn(valueAs, as) ? `as.${as}${value}` : value);
   }
   return compileFunction(`return ${literalOf(fields)};`, ["row", "as"]) as Make;
 });
@@ -53,7 +57,9 @@ function put(fields: Fields, [name = "", ...inside]: readonly string[], value: s
 
 function literalOf(fields: Fields): string {
   // A quoted name in brackets is a key whatever it says: `__proto__` too.
-  const members = [...fields].map(([name, value]) => `[${JSON.stringify(name)}]: ${memberOf(value)}`);
+  const members = [...fields]
+    .filter(([name]) => name !== always)
+    .map(([name, value]) => `[${JSON.stringify(name)}]: ${memberOf(value)}`);
   return `{ ${members.join(", ")} }`;
 }
 

@@ -24,3 +24,9 @@ test("an object is null when the first of its columns is, whatever stands inside
   assert.deepEqual(shape([{ ...columns, "run.id": null }]), [{ run: null }]);
   assert.deepEqual(shape([]), []);
 });
+
+test("an object that is said to be one is there though its first column is null", () => {
+  const columns = { "phases object": 0, "phases.dnsMs": null, "phases.totalMs": 3 };
+
+  assert.deepEqual(shape([columns]), [{ phases: { dnsMs: null, totalMs: 3 } }]);
+});

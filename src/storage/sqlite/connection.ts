@@ -163,7 +163,7 @@ function allPrepared({ statement, makeRow }: Prepared, query: Query): unknown[] 
     query.rows === undefined
       ? statement.all(...bindable(query.params))
       : query.rows.flatMap((row) => statement.all(...bindable(row)));
-  return makeRow === undefined ? found : (found as unknown as unknown[][]).map(makeRow);
+  return makeRow === undefined ? found.map(plainRow) : (found as unknown as unknown[][]).map(makeRow);
 }
 
 function answerBuilt({ statement }: Prepared, { params }: Query): BuiltAnswer[] {
@@ -181,7 +181,8 @@ function getPrepared(prepared: Prepared, query: Query): unknown {
   if (query.rows !== undefined) return allPrepared(prepared, query)[0];
   const { statement, makeRow } = prepared;
   const found = statement.get(...bindable(query.params));
-  return makeRow === undefined || found === undefined ? found : makeRow(found as unknown as unknown[]);
+  if (found === undefined) return undefined;
+  return makeRow === undefined ? plainRow(found) : makeRow(found as unknown as unknown[]);
 }
 
 function runPrepared(prepare: Prepare, { text, params, rows }: Query): number {
@@ -250,6 +251,11 @@ export function bindable(params: Query["params"]): Bindable[] {
 // small row. So rows come as arrays, and a function that was compiled for their columns makes objects of one shape of
 // them: a claim of a hundred jobs takes half the time (decision 017).
 type MakeRow = (values: readonly unknown[]) => object;
+
+/** A row of a statement with a star is the driver's own, without a prototype. */
+function plainRow(row: object): object {
+  return { ...row };
+}
 
 /** Makes the statement answer in arrays, and returns what makes rows of them. Undefined where the columns depend on the
  *  schema: what a star stands for may change while the statement lives. */
