@@ -1,5 +1,5 @@
 // Backups that the book keeps in a folder of its own, beside its other files: whoever asks for one from elsewhere names no path.
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { checkCount } from "../core/count.ts";
 import { refuseUnknown } from "../core/suggest.ts";
@@ -39,30 +39,35 @@ type Parts = {
 export function backupVerbs({ files, now, backup }: Parts): Backups {
   const folder = join(files, "backups");
 
-  function list(): BackupRecord[] {
-    if (!existsSync(folder)) return [];
-    return readdirSync(folder)
+  async function list(): Promise<BackupRecord[]> {
+    const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return [];
+      throw error;
+    });
+    const latestFirst = names
       .filter((name) => isBackup.test(name))
       .toSorted()
-      .toReversed()
-      .map((name) => {
-        const { size, mtimeMs } = statSync(join(folder, name));
+      .toReversed();
+    return Promise.all(
+      latestFirst.map(async (name) => {
+        const { size, mtimeMs } = await stat(join(folder, name));
         return { name, bytes: size, createdAt: Math.round(mtimeMs) };
-      });
+      }),
+    );
   }
 
   return {
     async create(options = {}) {
       refuseUnknown(options, ["keep"], "backups.create");
       if (options.keep !== undefined) checkCount(options.keep, "keep", 1, keepMax);
-      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      await mkdir(folder, { recursive: true, mode: 0o700 });
       const name = `${new Date(now()).toISOString().replaceAll(/[:.]/g, "-")}.db`;
       const { bytes, tables } = await backup(join(folder, name));
-      const old = options.keep === undefined ? [] : list().slice(options.keep);
-      for (const each of old) rmSync(join(folder, each.name), { force: true });
+      const old = options.keep === undefined ? [] : (await list()).slice(options.keep);
+      for (const each of old) await rm(join(folder, each.name), { force: true });
       return { name, bytes, createdAt: now(), tables, removed: old.map((each) => each.name) };
     },
-    list: async () => list(),
+    list,
   };
 }
 

@@ -437,6 +437,8 @@ export const worst: Readonly<Record<string, Row>> = {
     },
   },
   "book.backup": { "all of it": ({ folder, next }) => ({ path: join(folder, next()) }) },
+  "backups.create": { "all of it": every },
+  "backups.list": { "any input": every },
   "book.held": { "many jobs": onCopy({}) },
   "book.release": {
     "a dry run": onCopy({ dryRun: true }),

@@ -9,7 +9,7 @@ import { fromSqliteError } from "./sqlite-error.ts";
 import type { Ids, Random } from "../../core/id.ts";
 import type { Keep } from "../../core/remember.ts";
 import { usedAfterEnd, type Tx } from "../store.ts";
-import { compileFunction } from "node:vm";
+import { rowMakerOf, type MakeRow } from "./row.ts";
 
 export type Connection = {
   readonly db: DatabaseSync;
@@ -42,7 +42,7 @@ type ConnectionOptions = {
 
 type Prepared = {
   readonly statement: StatementSync;
-  readonly makeRow: MakeRow | undefined;
+  readonly makeRow: MakeRow;
   /** The same for `rowsAtOnce` rows, once it was asked for. */
   wide?: StatementSync | false;
 };
@@ -163,7 +163,7 @@ function allPrepared({ statement, makeRow }: Prepared, query: Query): unknown[] 
     query.rows === undefined
       ? statement.all(...bindable(query.params))
       : query.rows.flatMap((row) => statement.all(...bindable(row)));
-  return makeRow === undefined ? found.map(plainRow) : (found as unknown as unknown[][]).map(makeRow);
+  return found.map(makeRow);
 }
 
 function answerBuilt({ statement }: Prepared, { params }: Query): BuiltAnswer[] {
@@ -181,8 +181,7 @@ function getPrepared(prepared: Prepared, query: Query): unknown {
   if (query.rows !== undefined) return allPrepared(prepared, query)[0];
   const { statement, makeRow } = prepared;
   const found = statement.get(...bindable(query.params));
-  if (found === undefined) return undefined;
-  return makeRow === undefined ? plainRow(found) : makeRow(found as unknown as unknown[]);
+  return found === undefined ? undefined : makeRow(found);
 }
 
 function runPrepared(prepare: Prepare, { text, params, rows }: Query): number {
@@ -245,28 +244,6 @@ export function bindable(params: Query["params"]): Bindable[] {
     if (typeof value === "boolean") return params.map((each) => (typeof each === "boolean" ? Number(each) : each));
   }
   return params as Bindable[];
-}
-
-// The driver makes each row a dictionary without a prototype, which costs more to make and to read than all the rest of a
-// small row. So rows come as arrays, and a function that was compiled for their columns makes objects of one shape of
-// them: a claim of a hundred jobs takes half the time (decision 017).
-type MakeRow = (values: readonly unknown[]) => object;
-
-/** A row of a statement with a star is the driver's own, without a prototype. */
-function plainRow(row: object): object {
-  return { ...row };
-}
-
-/** Makes the statement answer in arrays, and returns what makes rows of them. Undefined where the columns depend on the
- *  schema: what a star stands for may change while the statement lives. */
-function rowMakerOf(statement: StatementSync, text: string): MakeRow | undefined {
-  if (text.includes("*")) return undefined;
-  const names = statement.columns().map(({ name }) => name);
-  if (names.length === 0) return undefined;
-  statement.setReturnArrays(true);
-  // A quoted name in brackets is a key whatever it says: `__proto__` too.
-  const members = names.map((name, index) => `[${JSON.stringify(name)}]: values[${index}]`);
-  return compileFunction(`return { ${members.join(", ")} };`, ["values"]) as MakeRow;
 }
 
 export type TxParts = { readonly connection: Connection } & Pick<Tx, "ids" | "random" | "keep">;
