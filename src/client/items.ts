@@ -13,7 +13,7 @@ export async function* streamItems(
   options: CallOptions,
 ): AsyncGenerator<unknown> {
   const { body } = await send(wire, { ...asked, headers: { accept: "text/event-stream" } }, options);
-  for await (const { name, data } of whole(verb, options, body === null ? [] : eventsOf(body))) {
+  for await (const { name, data } of whole(verb, options, body === null ? [] : eventsOf(body, options.signal))) {
     if (name === "item") yield readAnswer(verb, JSON.parse(data));
     else if (name === "end") return;
     else if (name === "error") throw problemIn(data, `${verb} has failed`);
@@ -28,7 +28,7 @@ export async function* streamLines(
   options: CallOptions,
 ): AsyncGenerator<string> {
   const { body } = await send(wire, asked, options);
-  yield* whole(verb, options, body === null ? [] : linesOf(body, { last: true }));
+  yield* whole(verb, options, body === null ? [] : linesOf(body, { last: true, signal: options.signal }));
 }
 
 async function* whole<T>(

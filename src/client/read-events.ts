@@ -8,10 +8,23 @@ export type ServerSent = {
   readonly retryMs: number | undefined;
 };
 
-/** The lines of a body, ended by \n, \r\n or \r, as soon as they are whole. What is cut off at the end is no line. */
-export async function* linesOf(body: ReadableStream<Uint8Array>, { last = false } = {}): AsyncGenerator<string> {
+export type Reading = {
+  /** What is cut off at the end is a line too. */
+  readonly last?: boolean;
+  /** Ends it. */
+  readonly signal?: AbortSignal | undefined;
+};
+
+/** The lines of a body, ended by \n, \r\n or \r, as soon as they are whole. */
+export async function* linesOf(
+  body: ReadableStream<Uint8Array>,
+  { last = false, signal }: Reading = {},
+): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   const reader = body.getReader();
+  // A body from the network ends with its request; one that is made in this process knows nothing of the signal.
+  const leave = (): void => void reader.cancel().catch(() => undefined);
+  signal?.addEventListener("abort", leave, { once: true });
   let rest = "";
   try {
     for (;;) {
@@ -26,17 +39,18 @@ export async function* linesOf(body: ReadableStream<Uint8Array>, { last = false 
       return;
     }
   } finally {
+    signal?.removeEventListener("abort", leave);
     // Whoever stops listening ends the connection.
     await reader.cancel().catch(() => undefined);
   }
 }
 
 /** What has no blank line behind it did not arrive whole, and is not told. */
-export async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerSent> {
+export async function* eventsOf(body: ReadableStream<Uint8Array>, signal?: AbortSignal): AsyncGenerator<ServerSent> {
   let [name, data, isGiven] = ["", "", false];
   let id: string | undefined;
   let retryMs: number | undefined;
-  for await (const line of linesOf(body)) {
+  for await (const line of linesOf(body, { signal })) {
     if (line === "") {
       if (isGiven) yield { name: name === "" ? "message" : name, data: data.slice(0, -1), id, retryMs };
       [name, data, isGiven] = ["", "", false];

@@ -35,7 +35,8 @@ export async function* streamFacts(wire: Wire, { topics = [], after, signal }: S
       if (last !== undefined) headers["last-event-id"] = last;
       const { body } = await send(wire, { method: "GET", path, headers }, signal === undefined ? {} : { signal });
       isHeard = true;
-      for await (const event of eventsOf(body ?? new ReadableStream())) {
+      for await (const event of eventsOf(body ?? new ReadableStream(), signal)) {
+        if (signal?.aborted === true) return;
         pauseMs = event.retryMs ?? pauseMs;
         if (goodbyes.includes(event.name)) break;
         failures = 0;

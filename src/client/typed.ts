@@ -16,7 +16,7 @@ type Making = Omit<EnqueueOptions, "backoff" | "losses" | "at"> & {
   readonly signal?: AbortSignal;
 };
 type InputOf<Of> = Of extends Job<infer Input, unknown> ? Input : never;
-type ResultOf<Of> = Of extends Job<never, infer Result> ? Result : never;
+type ResultOf<Of> = Of extends Job<infer _Input, infer Result> ? Result : never;
 
 export type TypedJobs = Omit<Noun<"jobs">, "enqueue" | "result"> & {
   /** Makes a job. A program that cannot import the definition names it, with

@@ -20,6 +20,8 @@ test("the compiler knows params, results, fields and answers of every call", () 
       const { sentFor }: { sentFor: string } = await made.result({ timeout: "30s" });
       const named = await book.jobs.enqueue<typeof sendReceipt>("send-receipt", { orderId: sentFor });
       const same: { sentFor: string } = await book.jobs.result(named);
+      // @ts-expect-error the result is not a number
+      const wrong: number = await named.result();
       const any: Enqueued = await book.jobs.enqueue("other", { anything: 1 }, { keyScope: { window: 1000 } });
       // @ts-expect-error the order is missing
       await book.jobs.enqueue(sendReceipt, {});
@@ -27,7 +29,7 @@ test("the compiler knows params, results, fields and answers of every call", () 
       await book.jobs.enqueue<typeof sendReceipt>("send-receipt", { orderId: 1 });
       // @ts-expect-error there is no such option
       await book.jobs.enqueue(sendReceipt, { orderId: "o-17" }, { colour: "red" });
-      return [same, any];
+      return [same, any, wrong];
     },
     list: async () => {
       const { items, next } = await book.jobs.list({ status: ["failed"], since: 1, until: new Date(0) });

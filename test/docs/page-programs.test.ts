@@ -24,6 +24,15 @@ test("the examples of docs/calls.md are a program that runs", async (t) => {
   ]);
 });
 
+test("the examples of docs/client.md are a program that runs", async (t) => {
+  const printed = await runPage(t, "docs/client.md");
+
+  assert.deepEqual(printed.trimEnd().split("\n"), [
+    ...["the customer of o-17", "the customer of o-18", "1 false"],
+    ...["send-receipt completed", "send-receipt completed", "not_found", "run.ended true"],
+  ]);
+});
+
 test("the examples of docs/events.md are a program that runs", async (t) => {
   const printed = await runPage(t, "docs/events.md");
 

@@ -65,6 +65,7 @@ async function end(program: string, args: readonly string[], cwd: string): Promi
 export const pages = [
   ...(["docs/apps.md", "docs/calls.md", "docs/events.md", "docs/jobs.md", "docs/records.md"] as const),
   ...([
+    "docs/client.md",
     "docs/schedules.md",
     "docs/sinks.md",
     "docs/open.md",
