@@ -1,0 +1,31 @@
+// Rows that keep still. While a reader points at a list, chooses in it or has the keyboard in it, what is new waits beside it and is
+// counted; what is shown already is brought up to date where it stands.
+import { useRef, useState } from "preact/hooks";
+
+export type Held<Row> = {
+  readonly rows: readonly Row[];
+  /** New ones that wait. */
+  readonly waiting: number;
+  show(): void;
+};
+
+export function useHeldRows<Row>(latest: readonly Row[], isHeld: boolean, idOf: (row: Row) => string): Held<Row> {
+  const shown = useRef<readonly Row[]>([]);
+  const [, render] = useState(0);
+  if (!isHeld || shown.current.length === 0) {
+    shown.current = latest;
+    return { rows: latest, waiting: 0, show: () => undefined };
+  }
+  const byId = new Map(latest.map((row) => [idOf(row), row]));
+  const rows = shown.current.map((row) => byId.get(idOf(row)) ?? row);
+  const before = new Set(rows.map(idOf));
+  shown.current = rows;
+  return {
+    rows,
+    waiting: latest.filter((row) => !before.has(idOf(row))).length,
+    show() {
+      shown.current = latest;
+      render((count) => count + 1);
+    },
+  };
+}
