@@ -9,7 +9,7 @@ import { tell } from "../../state/toast.ts";
 import { href, segment, useUrl } from "../../state/url.ts";
 import { useVerb } from "../../state/use-verb.ts";
 
-type Begun = { readonly name?: string; readonly params?: unknown; readonly queue?: string };
+type Begun = { readonly name?: string; readonly template?: string; readonly params?: unknown; readonly queue?: string };
 
 type Props = { readonly begun?: Begun; readonly onClose: () => void };
 
@@ -30,7 +30,7 @@ export function EnqueueDialog({ begun = {}, onClose }: Props) {
   async function make(): Promise<void> {
     setFailure(undefined);
     const input: VerbInput<"jobs.enqueue"> = {
-      name,
+      ...(begun.template === undefined ? { name } : { template: begun.template }),
       ...(params.value === undefined ? {} : { params: params.value }),
       ...(queue === "" ? {} : { queue }),
       ...(priority === "" ? {} : { priority: Number(priority) }),
@@ -56,9 +56,14 @@ export function EnqueueDialog({ begun = {}, onClose }: Props) {
           void make();
         }}
       >
-        <label class="field">
+        {begun.template === undefined ? null : (
+          <p>
+            From the template <bdi>{begun.template}</bdi>; its params are laid under these.
+          </p>
+        )}
+        <label class="field" hidden={begun.template !== undefined}>
           <span>Name</span>
-          <input type="text" list="job-names" required value={name} onInput={({ currentTarget }) => setName(currentTarget.value)} />
+          <input type="text" list="job-names" required={begun.template === undefined} value={name} onInput={({ currentTarget }) => setName(currentTarget.value)} />
           <datalist id="job-names">
             {names.map((each) => (
               <option key={each} value={each} />
@@ -82,7 +87,7 @@ export function EnqueueDialog({ begun = {}, onClose }: Props) {
           <Button
             type="submit"
             kind="main"
-            whyNot={whyNot("operate") ?? params.problem ?? (name === "" ? "Give a name first" : undefined)}
+            whyNot={whyNot("operate") ?? params.problem ?? (name === "" && begun.template === undefined ? "Give a name first" : undefined)}
           >
             Enqueue
           </Button>

@@ -1,0 +1,76 @@
+import { useState } from "preact/hooks";
+import type { VerbAnswer } from "../../../client/verbs.ts";
+import { Button } from "../../parts/button.tsx";
+import { Confirm } from "../../parts/dialog.tsx";
+import { Answer, KeyValues, Panel } from "../../parts/page.tsx";
+import { Table } from "../../parts/table.tsx";
+import { Time } from "../../parts/time.tsx";
+import { ask, whyNot } from "../../state/book.ts";
+import { tell } from "../../state/toast.ts";
+import { useVerb } from "../../state/use-verb.ts";
+
+type Retained = VerbAnswer<"book.retain">;
+
+const counted = ["jobs", "groups", "calls", "events", "runs", "logs", "decisions", "reservations", "rollups"] as const;
+
+export function Retention() {
+  const retained = useVerb("book.retain", {}, { off: whyNot("read") !== undefined });
+  const [isAsking, setAsking] = useState(false);
+  return (
+    <Answer of={retained}>
+      {(answer) => (
+        <div class="stack">
+          <Panel title="How long things stay" note="one policy, applied soon after start and hourly">
+            <KeyValues facts={Object.entries(answer.policy).map(([name, rule]) => [name, ruleText(rule)] as const)} />
+          </Panel>
+          <Panel
+            title="What would leave now"
+            actions={
+              <Button icon="trash" kind="danger" whyNot={whyNot("admin")} onPress={() => setAsking(true)}>
+                Remove it now
+              </Button>
+            }
+          >
+            <KeyValues facts={counted.map((name) => [name, answer[name].toLocaleString("en-US")] as const)} />
+          </Panel>
+          {answer.evictions.length === 0 ? null : (
+            <Panel title="What has left" flush>
+              <Table
+                label="What has left"
+                rows={answer.evictions.slice(0, 50)}
+                columns={[
+                  { head: "When", cell: ({ at }) => <Time at={at} />, width: "100px" },
+                  { head: "What", cell: ({ what }) => what },
+                  { head: "Why", cell: ({ reason }) => reason },
+                  { head: "Removed", cell: ({ removed }) => removed.toLocaleString("en-US"), align: "right" },
+                ]}
+                idOf={({ at, what }) => `${at} ${what}`}
+              />
+            </Panel>
+          )}
+          {isAsking ? (
+            <Confirm
+              title="Remove what is old"
+              act="Remove it"
+              kind="danger"
+              onClose={() => setAsking(false)}
+              onAct={async (onProgress) => {
+                const done: Retained = await ask("book.retain", { apply: true }, { onProgress });
+                tell(`${counted.reduce((sum, name) => sum + done[name], 0).toLocaleString("en-US")} rows removed`);
+                retained.again();
+              }}
+            >
+              <p>What the policy calls old leaves for good, in slices, so that others write in between.</p>
+            </Confirm>
+          ) : null}
+        </div>
+      )}
+    </Answer>
+  );
+}
+
+function ruleText(rule: unknown): string {
+  if (rule === false) return "for ever";
+  if (typeof rule === "number") return `${Math.round(rule / 86_400_000)} days`;
+  return typeof rule === "string" ? rule : JSON.stringify(rule);
+}
