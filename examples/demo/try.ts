@@ -1,0 +1,16 @@
+import { open } from "daybook";
+import { makeHistory } from "./history.ts";
+import { rmSync } from "node:fs";
+const url = process.argv[2] ?? "/tmp/demo-try/demo.db";
+for (const end of ["", "-wal", "-shm"]) rmSync(url + end, { force: true });
+const t = performance.now();
+await makeHistory(url, { now: Number(process.argv[3] ?? Date.now()) });
+console.log("made in", Math.round(performance.now() - t), "ms");
+await using book = await open(url, { attach: false });
+const q = async (s: TemplateStringsArray) => console.table(await book.read((tx) => tx.sql(s)));
+await q`select kind, status, count(*) n, cast(avg(duration_ms) as int) ms from daybook_run group by 1, 2 order by 1,2`;
+await q`select name, status, count(*) n from daybook_run group by 1, 2 order by 1,2`;
+await q`select (select count(*) from daybook_run) runs, (select count(*) from daybook_event) events, (select count(*) from daybook_call) calls, (select count(*) from daybook_commit) commits, (select count(*) from daybook_line) open`;
+await q`select topic, count(*) n from daybook_event group by 1`;
+await q`select status, count(*) n, avg(attempts) a from daybook_call group by 1`;
+console.log(await book.doctor());
