@@ -13,6 +13,9 @@ export function between(least: number, most: number, ...words: readonly (string 
   return least + Math.floor(chance(...words) * (most - least + 1));
 }
 
-export function pick<Item>(items: readonly [Item, ...Item[]], ...words: readonly (string | number)[]): Item {
-  return items[between(0, items.length - 1, ...words)] ?? items[0];
+export function pick<const Items extends readonly [unknown, ...unknown[]]>(
+  items: Items,
+  ...words: readonly (string | number)[]
+): Items[number] {
+  return items[between(0, items.length - 1, ...words)];
 }

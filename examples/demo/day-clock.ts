@@ -17,13 +17,15 @@ type Timer = { readonly at: number; readonly run: () => void };
 const housekeepingMs = [1000, 5000];
 const tenSecondsMs = 10_000;
 
-/** What is said in one moment goes through a few turns of the loop before it sets the next timer. */
-const turnsPerMoment = 8;
-/** For how long the day stands still for a request or a program. Beyond that it goes on, a hundred times as fast as they do. */
-const patienceMs = 8;
+/** What happens in one moment goes through a few turns of the loop before it sets the next timer. */
+const turnsPerMoment = 6;
+/** For how many turns more the day stands still for a request, and then, for so many milliseconds, for a program. Beyond that it goes on, a hundred times as fast as they do. */
+const patienceTurns = 400;
+const patienceMs = 5;
 const meanwhileMs = 100;
 
-export function createDayClock(from: number): DayClock {
+/** `signal` ends the day early: then `liveUntil` throws. */
+export function createDayClock(from: number, signal?: AbortSignal): DayClock {
   let nowMs = from;
   const timers = new Set<Timer>();
 
@@ -48,7 +50,10 @@ export function createDayClock(from: number): DayClock {
   }
 
   async function settle(): Promise<void> {
-    for (let turn = 0; turn < turnsPerMoment; turn++) await nextTurn();
+    for (let turn = 0, quiet = 0; quiet < turnsPerMoment && turn < patienceTurns; turn++) {
+      await nextTurn();
+      quiet = clock.isQuiet() ? quiet + 1 : 0;
+    }
     for (let waited = 0; !clock.isQuiet() && waited < patienceMs; waited++) await wait(1);
   }
 
@@ -56,14 +61,14 @@ export function createDayClock(from: number): DayClock {
     now: () => Math.floor(nowMs),
     monotonic: () => nowMs,
     after,
-    async sleep(ms, signal) {
-      if (signal?.aborted === true) return;
+    async sleep(ms, until) {
+      if (until?.aborted === true) return;
       const { promise, resolve } = Promise.withResolvers<void>();
       const wake = (): void => resolve();
       const timer = after(ms, wake);
-      signal?.addEventListener("abort", wake);
+      until?.addEventListener("abort", wake);
       await promise;
-      signal?.removeEventListener("abort", wake);
+      until?.removeEventListener("abort", wake);
       timer.cancel();
     },
     nextTurn: () => nextTurn(),
@@ -71,6 +76,7 @@ export function createDayClock(from: number): DayClock {
     async liveUntil(until) {
       await settle();
       while (nowMs < until) {
+        signal?.throwIfAborted();
         const next = clock.isQuiet() ? until : Math.min(until, nowMs + meanwhileMs);
         if (!fireNext(next)) nowMs = next;
         await settle();

@@ -14,6 +14,8 @@ export type HistoryOptions = {
   readonly days?: number;
   /** How busy they are; default 1. */
   readonly scale?: number;
+  /** Ends it early: then makeHistory throws, and the book is of no use. */
+  readonly signal?: AbortSignal;
 };
 
 export const callSettings = () => ({ key: Buffer.alloc(32, 7), allow: allowed() });
@@ -22,9 +24,12 @@ const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 
 /** Makes the book, which must not be there, and gives it its past. */
-export async function makeHistory(url: string, { now, days = 1, scale = 1 }: HistoryOptions = {}): Promise<void> {
+export async function makeHistory(
+  url: string,
+  { now, days = 1, scale = 1, signal }: HistoryOptions = {},
+): Promise<void> {
   const endsAt = now ?? Date.now();
-  const clock = createDayClock(endsAt - days * 24 * hourMs);
+  const clock = createDayClock(endsAt - days * 24 * hourMs, signal);
   const servers = await startServers();
   Object.assign(world, {
     clock,
