@@ -5,6 +5,7 @@ import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { makeHistory } from "./history.ts";
 import { startServers } from "./servers.ts";
+import { world } from "./world.ts";
 
 const given = process.argv.slice(2).filter((word) => word !== "--");
 const isEmpty = given.includes("--empty");
@@ -25,6 +26,7 @@ if (await isTaken(port)) {
 async function serveDemo(): Promise<void> {
   if (!existsSync(url) && !(await makeBook())) return;
   const servers = await startServers();
+  world.book = url;
   try {
     await serve("--config", join(import.meta.dirname, "daybook.config.ts"));
   } finally {

@@ -4,6 +4,8 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { Clock } from "daybook";
 
 type World = {
+  /** Where the book is. */
+  book: string;
   clock: Pick<Clock, "now" | "sleep">;
   /** How long it is until the next thing of that kind happens. */
   pace: (kind: Kind, count: number) => number;
@@ -33,6 +35,7 @@ const present: Pick<World, "clock" | "pace"> = {
 
 export const world: World = {
   ...present,
+  book: ".daybook/demo.db",
   api: "http://127.0.0.1:4601",
   hooks: "http://127.0.0.1:4602",
   outage: { from: 0, to: 0 },

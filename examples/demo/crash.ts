@@ -1,0 +1,26 @@
+// A second program that has the book open, and dies in the middle of its work: the history kills it. What it ran is lost, and made
+// again for a program that knows such jobs; none does.
+//
+//   crash.ts <book>        with the time at which it begins on its standard input
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { job, open } from "daybook";
+import { createDayClock } from "./day-clock.ts";
+
+const transcode = job<{ file: string }>("transcode-video", {
+  queue: "video",
+  run: async () => {
+    console.log("transcoding");
+    await once(process, "never");
+  },
+});
+
+const [at] = (await once(createInterface(process.stdin), "line")) as [string];
+const book = await open(process.argv[2] ?? ":memory:", {
+  use: [transcode],
+  // It stands still: this program lives for a moment.
+  clock: createDayClock(Number(at)),
+  metadata: { program: "video", version: "0.9.0" },
+});
+await book.jobs.enqueue(transcode, { file: "chair-ash.mov" });
+await book.startWorker();
