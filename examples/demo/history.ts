@@ -89,6 +89,7 @@ async function begin(url: string, clock: DayClock): Promise<{ book: Book; end: (
     random: seededRandom(version),
     // Nobody loses anything if the power fails now: the history is made again.
     durability: "normal",
+    zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
     calls: callSettings(),
     // Nobody waits for what runs when it ends. It is made again in its place.
     worker: { concurrency: 20, grace: 0 },
