@@ -1,0 +1,87 @@
+// A clock on which a day takes seconds. Whoever waits on it waits for the day to come that far, so schedules fire, retries back off
+// and jobs take as long as they would; only nobody has to sit through it.
+import { setImmediate as nextTurn, setTimeout as wait } from "node:timers/promises";
+import type { Clock } from "daybook";
+
+export type DayClock = Clock & {
+  /** Lets the day go on until that moment. */
+  liveUntil(at: number): Promise<void>;
+  /** False while something goes on that takes real time, such as a request: the day waits for it. */
+  isQuiet: () => boolean;
+};
+
+type Timer = { readonly at: number; readonly run: () => void };
+
+/** The engine looks after itself every second (a heartbeat) and every five (the others' heartbeats). A day has 86,400 seconds, so
+ *  here it does so at each tenth. Everything else comes at its own moment. */
+const housekeepingMs = [1000, 5000];
+const tenSecondsMs = 10_000;
+
+/** What happens in one moment goes through a few turns of the loop before it sets the next timer. */
+const turnsPerMoment = 6;
+/** For how many turns more the day stands still for a request, and then, for so many milliseconds, for a program. Beyond that it goes on, a hundred times as fast as they do. */
+const patienceTurns = 400;
+const patienceMs = 5;
+const meanwhileMs = 100;
+
+/** `signal` ends the day early: then `liveUntil` throws. */
+export function createDayClock(from: number, signal?: AbortSignal): DayClock {
+  let nowMs = from;
+  const timers = new Set<Timer>();
+
+  function after(ms: number, run: () => void): { cancel(): void } {
+    const at = housekeepingMs.includes(ms)
+      ? Math.ceil((nowMs + ms) / tenSecondsMs) * tenSecondsMs
+      : nowMs + Math.max(0, ms);
+    const timer = { at, run };
+    timers.add(timer);
+    return { cancel: () => void timers.delete(timer) };
+  }
+
+  /** Fires all that is due at the next moment at which something is, if that is soon enough. */
+  function fireNext(until: number): boolean {
+    let at = Number.POSITIVE_INFINITY;
+    for (const timer of timers) at = Math.min(at, timer.at);
+    if (at > until) return false;
+    nowMs = Math.max(nowMs, at);
+    const due = [...timers].filter((timer) => timer.at <= nowMs);
+    for (const timer of due) if (timers.delete(timer)) timer.run();
+    return true;
+  }
+
+  async function settle(): Promise<void> {
+    for (let turn = 0, quiet = 0; quiet < turnsPerMoment && turn < patienceTurns; turn++) {
+      await nextTurn();
+      quiet = clock.isQuiet() ? quiet + 1 : 0;
+    }
+    for (let waited = 0; !clock.isQuiet() && waited < patienceMs; waited++) await wait(1);
+  }
+
+  const clock: DayClock = {
+    now: () => Math.floor(nowMs),
+    monotonic: () => nowMs,
+    after,
+    async sleep(ms, until) {
+      if (until?.aborted === true) return;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const wake = (): void => resolve();
+      const timer = after(ms, wake);
+      until?.addEventListener("abort", wake);
+      await promise;
+      until?.removeEventListener("abort", wake);
+      timer.cancel();
+    },
+    nextTurn: () => nextTurn(),
+    isQuiet: () => true,
+    async liveUntil(until) {
+      await settle();
+      while (nowMs < until) {
+        signal?.throwIfAborted();
+        const next = clock.isQuiet() ? until : Math.min(until, nowMs + meanwhileMs);
+        if (!fireNext(next)) nowMs = next;
+        await settle();
+      }
+    },
+  };
+  return clock;
+}

@@ -1,0 +1,75 @@
+// npm start: a demo book with a day of history, served. What follows `npm start --` goes to `daybook serve`; `--empty` serves a book
+// with nothing in it.
+import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { dirname, join } from "node:path";
+import { makeHistory } from "./history.ts";
+import { startServers } from "./servers.ts";
+import { world } from "./world.ts";
+
+const given = process.argv.slice(2).filter((word) => word !== "--");
+const isEmpty = given.includes("--empty");
+const rest = given.filter((word) => word !== "--empty");
+const url = valueOf("--book") ?? join(".daybook", isEmpty ? "empty.db" : "demo.db");
+const port = Number(valueOf("--port") ?? 4600);
+
+if (await isTaken(port)) {
+  console.error(
+    `The port ${port} is taken, perhaps by another npm start. Take another one: npm start -- --port ${port + 100}`,
+  );
+  process.exitCode = 1;
+} else {
+  mkdirSync(dirname(url), { recursive: true });
+  await (isEmpty ? serve() : serveDemo());
+}
+
+async function serveDemo(): Promise<void> {
+  if (!existsSync(url) && !(await makeBook())) return;
+  const servers = await startServers();
+  world.book = url;
+  try {
+    await serve("--config", join(import.meta.dirname, "daybook.config.ts"));
+  } finally {
+    await servers.close();
+  }
+}
+
+/** False when Ctrl-C ended it. A book whose history is not whole is removed, and made again the next time. */
+async function makeBook(): Promise<boolean> {
+  console.log(`Making ${url}, with a day of history …`);
+  const stop = new AbortController();
+  const interrupt = (): void => stop.abort();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, interrupt);
+  try {
+    await makeHistory(url, { signal: stop.signal });
+    return true;
+  } catch (error) {
+    for (const file of [url, `${url}-wal`, `${url}-shm`]) rmSync(file, { force: true });
+    if (!stop.signal.aborted) throw error;
+    return false;
+  } finally {
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, interrupt);
+  }
+}
+
+/** The command line itself, in this process, until Ctrl-C. */
+async function serve(...words: readonly string[]): Promise<void> {
+  const book = valueOf("--book") === undefined ? ["--book", url] : [];
+  process.argv.splice(2, process.argv.length, "serve", ...book, ...words, ...rest);
+  await import("../../src/cli/main.ts");
+}
+
+function valueOf(option: string): string | undefined {
+  const at = given.findIndex((word) => word === option || word.startsWith(`${option}=`));
+  return given[at]?.startsWith(`${option}=`) === true
+    ? given[at].slice(option.length + 1)
+    : given[at + 1 || given.length];
+}
+
+async function isTaken(wanted: number): Promise<boolean> {
+  const probe = createServer();
+  return new Promise((resolve) => {
+    probe.once("error", () => resolve(true));
+    probe.listen(wanted, valueOf("--host") ?? "127.0.0.1", () => probe.close(() => resolve(false)));
+  });
+}
