@@ -18,7 +18,13 @@ if (read(stampFile) !== stamp) {
     publicDir: join(source, "public"),
     logLevel: "warn",
     oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
-    build: { outDir: target, emptyOutDir: true, target: "es2024", modulePreload: { polyfill: false }, sourcemap: false },
+    build: {
+      outDir: target,
+      emptyOutDir: true,
+      target: "es2024",
+      modulePreload: { polyfill: false },
+      sourcemap: false,
+    },
   });
   writeFileSync(stampFile, stamp);
 }

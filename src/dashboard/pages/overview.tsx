@@ -33,7 +33,14 @@ export function Overview() {
     <Page
       title="Overview"
       asks={asks}
-      actions={<Tabs label="Period" tabs={periods} current={since} onChoose={(id) => url.set({ since: id === "24h" ? null : id })} />}
+      actions={
+        <Tabs
+          label="Period"
+          tabs={periods}
+          current={since}
+          onChoose={(id) => url.set({ since: id === "24h" ? null : id })}
+        />
+      }
     >
       <Answer of={overview}>
         {(data) =>
@@ -44,7 +51,11 @@ export function Overview() {
           ) : (
             <>
               <Tiles of={data} since={since} />
-              <Charts of={data} marks={marks} onRange={(from, until) => url.go("/runs", { q: `since:${iso(from)} until:${iso(until)}` })} />
+              <Charts
+                of={data}
+                marks={marks}
+                onRange={(from, until) => url.go("/runs", { q: `since:${iso(from)} until:${iso(until)}` })}
+              />
             </>
           )
         }
@@ -69,8 +80,15 @@ function iso(at: number): string {
   return new Date(at).toISOString();
 }
 
-function Tiles({ of: { runs, errors, successRate, durationMs, buckets, sessionsRunning }, since }: { readonly of: OverviewOf; readonly since: string }) {
-  const rate = successRate === null ? "–" : `${(successRate * 100).toFixed(successRate > 0.995 && successRate < 1 ? 2 : 1)} %`;
+function Tiles({
+  of: { runs, errors, successRate, durationMs, buckets, sessionsRunning },
+  since,
+}: {
+  readonly of: OverviewOf;
+  readonly since: string;
+}) {
+  const rate =
+    successRate === null ? "–" : `${(successRate * 100).toFixed(successRate > 0.995 && successRate < 1 ? 2 : 1)} %`;
   return (
     <div class="tiles">
       <a class="tile" href={href("/runs", { q: `since:${since}` })}>
@@ -102,7 +120,11 @@ function Tiles({ of: { runs, errors, successRate, durationMs, buckets, sessionsR
   );
 }
 
-type ChartsProps = { readonly of: OverviewOf; readonly marks: readonly Mark[]; readonly onRange: (from: number, until: number) => void };
+type ChartsProps = {
+  readonly of: OverviewOf;
+  readonly marks: readonly Mark[];
+  readonly onRange: (from: number, until: number) => void;
+};
 
 function Charts({ of: { buckets }, marks, onRange }: ChartsProps) {
   const times = buckets.map(({ at }) => at);
@@ -156,7 +178,16 @@ function Errors({ since }: { readonly since: string }) {
   return (
     <Panel title="What fails" note="alike errors as one" flush>
       <Answer of={errors}>
-        {({ items }) => <Table label="Errors" rows={items} columns={columns} idOf={({ fingerprint, name }) => `${name} ${fingerprint}`} hrefOf={({ last }) => href(`/runs/${segment(last.runId)}`)} empty={<p class="empty-line">Nothing failed.</p>} />}
+        {({ items }) => (
+          <Table
+            label="Errors"
+            rows={items}
+            columns={columns}
+            idOf={({ fingerprint, name }) => `${name} ${fingerprint}`}
+            hrefOf={({ last }) => href(`/runs/${segment(last.runId)}`)}
+            empty={<p class="empty-line">Nothing failed.</p>}
+          />
+        )}
       </Answer>
     </Panel>
   );
@@ -195,7 +226,12 @@ function Handlers({ since }: { readonly since: string }) {
   const summary = useVerb("runs.summary", { since, limit: 100 }, { topics: ["run.ended"] });
   const columns: readonly Column<Summary>[] = [
     { head: "Handler", cell: ({ name }) => <bdi>{name}</bdi>, width: "minmax(110px, 1.4fr)" },
-    { head: "Health", cell: ({ health }) => (health === null ? "–" : <Status status={health} />), width: "96px", minor: true },
+    {
+      head: "Health",
+      cell: ({ health }) => (health === null ? "–" : <Status status={health} />),
+      width: "96px",
+      minor: true,
+    },
     { head: "Runs", cell: ({ runs }) => runs.toLocaleString("en-US"), width: "66px", align: "right" },
     { head: "Failed", cell: ({ errors }) => errors, width: "58px", align: "right" },
     { head: "p95", cell: ({ durationMs }) => <Took ms={durationMs?.p95} />, width: "74px", align: "right" },
@@ -229,7 +265,16 @@ function Slowest({ since }: { readonly since: string }) {
   return (
     <Panel title="The slowest" flush>
       <Answer of={slow}>
-        {({ items }) => <Table label="The slowest runs" rows={items} columns={columns} idOf={({ id }) => id} hrefOf={({ id }) => href(`/runs/${segment(id)}`)} empty={<p class="empty-line">Nothing ran.</p>} />}
+        {({ items }) => (
+          <Table
+            label="The slowest runs"
+            rows={items}
+            columns={columns}
+            idOf={({ id }) => id}
+            hrefOf={({ id }) => href(`/runs/${segment(id)}`)}
+            empty={<p class="empty-line">Nothing ran.</p>}
+          />
+        )}
       </Answer>
     </Panel>
   );

@@ -43,7 +43,11 @@ export function Chart(props: ChartProps) {
     if (element === null) return undefined;
     const make = (): void => {
       chart.current?.destroy();
-      chart.current = new uPlot(optionsOf(latest, element.clientWidth, height, stacked), dataOf(latest.current), element);
+      chart.current = new uPlot(
+        optionsOf(latest, element.clientWidth, height, stacked),
+        dataOf(latest.current),
+        element,
+      );
     };
     make();
     const observer = new ResizeObserver(() => {
@@ -82,7 +86,10 @@ export function Chart(props: ChartProps) {
         {times.length === 0
           ? "There are no values."
           : `From ${exact(times[0] ?? 0)} to ${exact(times[last] ?? 0)}. ${series
-              .map(({ label: name, values }) => `${name}: ${format(values.reduce<number>((sum, each) => Math.max(sum, each ?? 0), 0))} at most`)
+              .map(
+                ({ label: name, values }) =>
+                  `${name}: ${format(values.reduce<number>((sum, each) => Math.max(sum, each ?? 0), 0))} at most`,
+              )
               .join("; ")}.`}
       </p>
     </figure>
@@ -93,7 +100,9 @@ function dataOf({ times, series, stacked = false }: ChartProps): uPlot.AlignedDa
   const seconds = times.map((at) => at / 1000);
   if (!stacked) return [seconds, ...series.map(({ values }) => [...values])];
   const sums = times.map(() => 0);
-  const layers = series.map(({ values }) => values.map((value, index) => (sums[index] = (sums[index] ?? 0) + (value ?? 0))));
+  const layers = series.map(({ values }) =>
+    values.map((value, index) => (sums[index] = (sums[index] ?? 0) + (value ?? 0))),
+  );
   // The highest is drawn first, and the lower ones over it.
   return [seconds, ...layers.toReversed()];
 }
@@ -123,16 +132,16 @@ function optionsOf(
     ],
     series: [
       {},
-      ...drawn.map(({ label, tone }, index) => ({
+      ...drawn.map(({ label, tone }) => ({
         label,
         stroke: colour(varOf(tone)),
         width: stacked ? 1 : 1.6,
-        ...(stacked ? { fill: fade(colour(varOf(tone)), index === drawn.length - 1 ? 0.55 : 0.75) } : {}),
+        ...(stacked ? { fill: colour(varOf(tone)) } : {}),
         points: { show: false },
         ...(stacked && uPlot.paths.bars !== undefined ? { paths: uPlot.paths.bars({ size: [0.86, 24] }) } : {}),
       })),
     ],
-    plugins: [tooltip(latest, stacked)],
+    plugins: [tooltip(latest)],
     hooks: {
       draw: [(chart) => drawMarks(chart, latest.current.marks ?? [], colour("lost"))],
       setSelect: [
@@ -170,13 +179,13 @@ function drawMarks(chart: uPlot, marks: readonly Mark[], colour: string): void {
 }
 
 /** What the values are where the cursor stands. */
-function tooltip(latest: { readonly current: ChartProps }, _stacked: boolean): uPlot.Plugin {
+function tooltip(latest: { readonly current: ChartProps }): uPlot.Plugin {
   const element = document.createElement("div");
   element.className = "chart-tip";
   element.hidden = true;
   return {
     hooks: {
-      init: (chart) => void chart.over.append(element),
+      init: (chart) => chart.over.append(element),
       setCursor: (chart) => {
         const { idx, left = -1 } = chart.cursor;
         const { times, series, marks = [], format = String } = latest.current;
@@ -187,7 +196,9 @@ function tooltip(latest: { readonly current: ChartProps }, _stacked: boolean): u
         const near = marks.filter((mark) => mark.at >= at && mark.at < at + stepMs);
         element.replaceChildren(
           line(exact(at).slice(5, 16), "chart-tip-time"),
-          ...series.map(({ label, values }) => line(`${label}: ${values[idx] === null ? "–" : format(values[idx] ?? 0)}`)),
+          ...series.map(({ label, values }) =>
+            line(`${label}: ${values[idx] === null ? "–" : format(values[idx] ?? 0)}`),
+          ),
           ...near.map(({ label }) => line(label, "chart-tip-mark")),
         );
         element.style.left = `${left > chart.over.clientWidth / 2 ? left - element.offsetWidth - 12 : left + 12}px`;
@@ -211,8 +222,4 @@ function resolve(value: string): string {
   const { color } = getComputedStyle(probe);
   probe.remove();
   return color;
-}
-
-function fade(colour: string, share: number): string {
-  return colour.replace(/^rgb\((.*)\)$/, `rgba($1, ${share})`);
 }

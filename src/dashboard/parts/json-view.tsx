@@ -80,7 +80,8 @@ function Name({ name }: { readonly name: string | null }) {
 function Leaf({ value }: { readonly value: unknown }) {
   const [isWhole, setWhole] = useState(false);
   if (value instanceof Exact) return <span class="json-number">{value.text}</span>;
-  if (typeof value !== "string") return <span class={`json-${value === null ? "null" : typeof value}`}>{String(value)}</span>;
+  if (typeof value !== "string")
+    return <span class={`json-${value === null ? "null" : typeof value}`}>{String(value)}</span>;
   const text = isWhole || value.length <= textShown ? value : value.slice(0, textShown);
   return (
     <>

@@ -136,7 +136,15 @@ export function Empty({ icon, title, children, snippet }: EmptyProps) {
   );
 }
 
-export function Code({ text, label, first }: { readonly text: string; readonly label: string; readonly first?: number }) {
+export function Code({
+  text,
+  label,
+  first,
+}: {
+  readonly text: string;
+  readonly label: string;
+  readonly first?: number;
+}) {
   return (
     <div class="code" role="group" aria-label={label}>
       <CopyButton text={text} label={`Copy ${label.toLowerCase()}`} />
@@ -155,7 +163,13 @@ export function Code({ text, label, first }: { readonly text: string; readonly l
 }
 
 /** What came back, or why nothing did. What was read before stays, below the reason. */
-export function Answer<T>({ of, children }: { readonly of: Shown<T>; readonly children: (data: T) => ComponentChildren }) {
+export function Answer<T>({
+  of,
+  children,
+}: {
+  readonly of: Shown<T>;
+  readonly children: (data: T) => ComponentChildren;
+}) {
   const { data, error, again } = of;
   return (
     <>

@@ -66,7 +66,11 @@ export function SchemaForm({ label, schema, value, onChange }: FormProps) {
         ) : null}
       </legend>
       {mode === "form" && schema?.properties !== undefined && isObject ? (
-        <Fields schema={schema} value={value.value as Fields} onChange={(next) => onChange({ value: next, problem: undefined })} />
+        <Fields
+          schema={schema}
+          value={value.value as Fields}
+          onChange={(next) => onChange({ value: next, problem: undefined })}
+        />
       ) : (
         <textarea
           class="mono"
@@ -140,7 +144,12 @@ function Field({ name, schema, isNeeded, value, onChange }: FieldProps) {
   if (kind === "boolean") {
     return (
       <div class="field check">
-        <input id={id} type="checkbox" checked={value === true} onChange={(event) => onChange(event.currentTarget.checked)} />
+        <input
+          id={id}
+          type="checkbox"
+          checked={value === true}
+          onChange={(event) => onChange(event.currentTarget.checked)}
+        />
         {label}
         {hint}
       </div>
@@ -150,7 +159,11 @@ function Field({ name, schema, isNeeded, value, onChange }: FieldProps) {
     <div class="field">
       {label}
       {kind === "enum" ? (
-        <select id={id} value={JSON.stringify(value) ?? ""} onChange={(event) => onChange(parse(event.currentTarget.value))}>
+        <select
+          id={id}
+          value={JSON.stringify(value) ?? ""}
+          onChange={(event) => onChange(parse(event.currentTarget.value))}
+        >
           <option value="">–</option>
           {(schema.enum ?? []).map((each) => (
             <option key={String(each)} value={JSON.stringify(each)}>
@@ -163,7 +176,9 @@ function Field({ name, schema, isNeeded, value, onChange }: FieldProps) {
       ) : (
         <input
           id={id}
-          {...(kind === "number" ? { type: "number", step: "any", min: schema.minimum, max: schema.maximum } : { type: "text" })}
+          {...(kind === "number"
+            ? { type: "number", step: "any", min: schema.minimum, max: schema.maximum }
+            : { type: "text" })}
           required={isNeeded}
           value={typeof value === "string" || typeof value === "number" ? value : ""}
           onInput={({ currentTarget }) => onChange(readInput(currentTarget.value, kind))}
@@ -208,7 +223,9 @@ function parse(text: string): unknown {
 
 function kindOf(schema: Schema): "object" | "boolean" | "number" | "enum" | "text" | "json" {
   if (schema.enum !== undefined) return "enum";
-  const type = Array.isArray(schema.type) ? schema.type.find((each: string) => each !== "null") : schema.type;
+  const type = Array.isArray(schema.type)
+    ? (schema.type as readonly string[]).find((each) => each !== "null")
+    : schema.type;
   if (type === "object" && schema.properties !== undefined) return "object";
   if (type === "boolean") return "boolean";
   if (type === "number" || type === "integer") return "number";

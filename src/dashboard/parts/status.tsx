@@ -5,7 +5,20 @@ type Look = { readonly tone: Tone; readonly icon: IconName };
 export type Tone = "good" | "bad" | "warn" | "busy" | "lost" | "quiet";
 
 const looks: Readonly<Record<string, Look>> = {
-  ...look("good", "check", "completed", "success", "succeeded", "acked", "done", "fired", "ok", "live", "ready", "recovered"),
+  ...look(
+    "good",
+    "check",
+    "completed",
+    "success",
+    "succeeded",
+    "acked",
+    "done",
+    "fired",
+    "ok",
+    "live",
+    "ready",
+    "recovered",
+  ),
   ...look("good", "check", "excellent", "good", "late", "caught_up", "manual", "backfilled", "shifted_dst"),
   ...look("bad", "cross", "failed", "error", "dead", "dead_lettered", "critical", "trouble"),
   ...look("warn", "warn", "timed_out", "partial", "attention", "warning", "held", "unheard", "cancelling"),
@@ -13,7 +26,18 @@ const looks: Readonly<Record<string, Look>> = {
   ...look("busy", "run", "running", "claimed", "redriving", "open", "active"),
   ...look("quiet", "queue", "queued"),
   ...look("quiet", "skip", "skipped", "skipped_missed", "skipped_overlap", "skipped_paused"),
-  ...look("quiet", "close", "cancelled", "discarded", "stopped", "retired", "archived", "released", "expired", "revoked"),
+  ...look(
+    "quiet",
+    "close",
+    "cancelled",
+    "discarded",
+    "stopped",
+    "retired",
+    "archived",
+    "released",
+    "expired",
+    "revoked",
+  ),
   ...look("quiet", "pause", "paused"),
   ...look("lost", "lost", "lost", "unknown", "suspended"),
 };

@@ -39,7 +39,18 @@ const virtualFrom = 200;
 const rowPx = 36;
 
 export function Table<Row>(props: TableProps<Row>) {
-  const { label, columns, idOf, hrefOf, selected, onSelect, empty, onMore, isReading = false, restless = false } = props;
+  const {
+    label,
+    columns,
+    idOf,
+    hrefOf,
+    selected,
+    onSelect,
+    empty,
+    onMore,
+    isReading = false,
+    restless = false,
+  } = props;
   const [isPointed, setPointed] = useState(false);
   const body = useRef<HTMLDivElement>(null);
   const hasChosen = (selected?.size ?? 0) > 0;

@@ -14,5 +14,9 @@ export function Time({ at, zone, whole = false }: TimeProps) {
 }
 
 export function Took({ ms }: { readonly ms: number | null | undefined }) {
-  return ms === null || ms === undefined ? <span class="faint">–</span> : <span title={`${ms} ms`}>{duration(ms)}</span>;
+  return ms === null || ms === undefined ? (
+    <span class="faint">–</span>
+  ) : (
+    <span title={`${ms} ms`}>{duration(ms)}</span>
+  );
 }

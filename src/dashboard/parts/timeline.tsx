@@ -22,7 +22,9 @@ export function Timeline({ of, label }: { readonly of: readonly Happening[]; rea
               <b>{title}</b>
               <span class="soft small">
                 {at === null ? null : <Time at={at} whole />}
-                {at !== null && before !== null && at - before >= 1 ? <span class="faint"> · {duration(at - before)} later</span> : null}
+                {at !== null && before !== null && at - before >= 1 ? (
+                  <span class="faint"> · {duration(at - before)} later</span>
+                ) : null}
               </span>
             </div>
             {note === undefined || note === null ? null : <div class="timeline-note">{note}</div>}

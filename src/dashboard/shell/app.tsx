@@ -79,7 +79,9 @@ function Shell() {
       </button>
       <div class="shell">
         <Nav counts={counts} isOpen={isNavOpen} onLeave={() => setNavOpen(false)} />
-        {isNavOpen ? <button type="button" class="veil" aria-label="Close the pages" onClick={() => setNavOpen(false)} /> : null}
+        {isNavOpen ? (
+          <button type="button" class="veil" aria-label="Close the pages" onClick={() => setNavOpen(false)} />
+        ) : null}
         <div class="side">
           <TopBar
             onMenu={() => setNavOpen(!isNavOpen)}

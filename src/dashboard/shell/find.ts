@@ -30,6 +30,21 @@ export function pageOf(kind: string, name: string): string {
 
 export function iconOf(kind: string): IconName {
   const icons: Readonly<Record<string, IconName>> = { dead_letter: "dead", delivery: "listener", direct: "job" };
-  const known = ["job", "run", "event", "call", "group", "template", "schedule", "listener", "sink", "queue", "app", "session", "commit", "record"] as const;
+  const known = [
+    "job",
+    "run",
+    "event",
+    "call",
+    "group",
+    "template",
+    "schedule",
+    "listener",
+    "sink",
+    "queue",
+    "app",
+    "session",
+    "commit",
+    "record",
+  ] as const;
   return icons[kind] ?? known.find((each) => each === kind) ?? "dot";
 }

@@ -53,7 +53,9 @@ export function useKeys({ openPalette, openHelp }: Doors): void {
 
 function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
-  return target.isContentEditable || (target.matches("input, textarea, select") && !target.matches('[type="checkbox"]'));
+  return (
+    target.isContentEditable || (target.matches("input, textarea, select") && !target.matches('[type="checkbox"]'))
+  );
 }
 
 function isAsking(): boolean {

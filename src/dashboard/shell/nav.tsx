@@ -2,9 +2,19 @@ import { Icon } from "../parts/icon.tsx";
 import { href, useUrl } from "../state/url.ts";
 import { places, sectionTitles, type Place } from "./places.ts";
 
-export type Counts = Readonly<Record<string, { readonly count: number; readonly tone: "quiet" | "bad" | "warn" | "busy" }>>;
+export type Counts = Readonly<
+  Record<string, { readonly count: number; readonly tone: "quiet" | "bad" | "warn" | "busy" }>
+>;
 
-export function Nav({ counts, isOpen, onLeave }: { readonly counts: Counts; readonly isOpen: boolean; readonly onLeave: () => void }) {
+export function Nav({
+  counts,
+  isOpen,
+  onLeave,
+}: {
+  readonly counts: Counts;
+  readonly isOpen: boolean;
+  readonly onLeave: () => void;
+}) {
   const { path } = useUrl();
   const sections = Object.entries(sectionTitles);
   return (
@@ -44,7 +54,12 @@ type LinkProps = {
 
 function NavLink({ place: { path, title, icon, letter }, isCurrent, count, onLeave }: LinkProps) {
   return (
-    <a href={href(path)} aria-current={isCurrent ? "page" : undefined} title={`${title} (g ${letter})`} onClick={onLeave}>
+    <a
+      href={href(path)}
+      aria-current={isCurrent ? "page" : undefined}
+      title={`${title} (g ${letter})`}
+      onClick={onLeave}
+    >
       <Icon name={icon} />
       <span class="grow cut">{title}</span>
       {count === undefined || count.count === 0 ? null : (

@@ -92,7 +92,12 @@ export function Palette({ onClose }: { readonly onClose: () => void }) {
 function fixedChoices(): readonly Choice[] {
   return [
     ...places.map(({ path, title, icon, letter }) => ({ text: title, hint: `g ${letter}`, icon, href: href(path) })),
-    ...savedViews.value.map(({ name, url }) => ({ text: name, hint: "saved view", icon: "search" as const, href: url })),
+    ...savedViews.value.map(({ name, url }) => ({
+      text: name,
+      hint: "saved view",
+      icon: "search" as const,
+      href: url,
+    })),
   ];
 }
 

@@ -27,7 +27,10 @@ export function asCommand<Key extends VerbKey>({ verb, input }: Asked<Key>): str
 export function asCurl<Key extends VerbKey>({ verb, input }: Asked<Key>): string {
   const { method, path, body } = requestFor(verb, input);
   const url = shellWord(location.origin + prefix + path);
-  const lines = [`curl ${method === "GET" ? "" : `-X ${method} `}${url}`, '  -H "Authorization: Bearer $DAYBOOK_TOKEN"'];
+  const lines = [
+    `curl ${method === "GET" ? "" : `-X ${method} `}${url}`,
+    '  -H "Authorization: Bearer $DAYBOOK_TOKEN"',
+  ];
   if (tenant.value !== null) lines.push(`  -H ${shellWord(`Daybook-Tenant: ${tenant.value}`)}`);
   if (body !== undefined) lines.push('  -H "Content-Type: application/json"', `  -d ${shellWord(body)}`);
   return lines.join(" \\\n");
@@ -40,7 +43,8 @@ export function asTypeScript<Key extends VerbKey>({ verb, input }: Asked<Key>): 
   const given = fieldsOf(input);
   const rest = [...given].filter(([field]) => !places.includes(field));
   const args = places.map((place) => JSON.stringify(given.get(place)));
-  if (rest.length > 0) args.push(`{ ${rest.map(([field, value]) => `${field}: ${JSON.stringify(value)}`).join(", ")} }`);
+  if (rest.length > 0)
+    args.push(`{ ${rest.map(([field, value]) => `${field}: ${JSON.stringify(value)}`).join(", ")} }`);
   const whose = tenant.value === null ? "" : `.tenant(${JSON.stringify(tenant.value)})`;
   return [
     'import { connect } from "daybook/client";',

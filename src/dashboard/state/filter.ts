@@ -13,7 +13,9 @@ export function writeFilter(terms: readonly Term[]): string {
 }
 
 export function valuesOf(terms: readonly Term[], name: string): readonly string[] {
-  return terms.filter((term) => term.name === name).flatMap(({ value }) => value.split(",").filter((each) => each !== ""));
+  return terms
+    .filter((term) => term.name === name)
+    .flatMap(({ value }) => value.split(",").filter((each) => each !== ""));
 }
 
 /** The one value of a name, the last that was typed. */

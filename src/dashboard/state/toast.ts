@@ -2,7 +2,12 @@
 import { signal } from "@preact/signals";
 import { afterAnywhere } from "../../core/anywhere.ts";
 
-export type Toast = { readonly id: number; readonly text: string; readonly kind: "good" | "bad"; readonly href?: string };
+export type Toast = {
+  readonly id: number;
+  readonly text: string;
+  readonly kind: "good" | "bad";
+  readonly href?: string;
+};
 
 export const toasts = signal<readonly Toast[]>([]);
 let last = 0;

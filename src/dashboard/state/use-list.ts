@@ -12,8 +12,7 @@ type ListKey = {
     : never;
 }[VerbKey];
 
-type Row<Key extends ListKey> =
-  VerbAnswer<Key> extends { readonly items: readonly (infer Item)[] } ? Item : never;
+type Row<Key extends ListKey> = VerbAnswer<Key> extends { readonly items: readonly (infer Item)[] } ? Item : never;
 
 export type Listed<Item> = {
   readonly rows: readonly Item[];

@@ -43,7 +43,12 @@ export function useVerb<Key extends VerbKey>(
     // The answer before stays in sight until the next one is there, unless another thing is looked at.
     const before = kept.get(key) as VerbAnswer<Key> | undefined;
     const isSibling = state.current.key.split(",")[0] === key.split(",")[0] && isList(state.current.data);
-    state.current = { key, data: before ?? (isSibling ? state.current.data : undefined), error: undefined, isReading: true };
+    state.current = {
+      key,
+      data: before ?? (isSibling ? state.current.data : undefined),
+      error: undefined,
+      isReading: true,
+    };
   }
 
   useEffect(() => {

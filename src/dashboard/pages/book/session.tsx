@@ -19,7 +19,13 @@ export function SessionPage() {
   const session = sessions.rows.find((each) => each.id === id);
   return (
     <Page
-      title={session === undefined ? "Session" : session.kind === "remote" ? "Remote worker" : `${session.host ?? "?"} : ${session.pid ?? "?"}`}
+      title={
+        session === undefined
+          ? "Session"
+          : session.kind === "remote"
+            ? "Remote worker"
+            : `${session.host ?? "?"} : ${session.pid ?? "?"}`
+      }
       crumbs={[{ text: "Sessions", href: href("/sessions") }]}
       beside={session === undefined ? null : <Status status={session.status} />}
       asks={asks}
@@ -57,11 +63,25 @@ export function SessionPage() {
       )}
       {lost.rows.length === 0 ? null : (
         <Panel title="Interrupted" note="what it ran when it was lost; each was made again" flush>
-          <Table label="Interrupted runs" rows={lost.rows} columns={runColumns} idOf={(run) => run.id} hrefOf={(run) => href(`/runs/${segment(run.id)}`)} />
+          <Table
+            label="Interrupted runs"
+            rows={lost.rows}
+            columns={runColumns}
+            idOf={(run) => run.id}
+            hrefOf={(run) => href(`/runs/${segment(run.id)}`)}
+          />
         </Panel>
       )}
       <Panel title="Runs" flush>
-        <Table label="Runs" rows={runs.rows} columns={runColumns} idOf={(run) => run.id} hrefOf={(run) => href(`/runs/${segment(run.id)}`)} onMore={runs.onMore} isReading={!runs.isKnown} />
+        <Table
+          label="Runs"
+          rows={runs.rows}
+          columns={runColumns}
+          idOf={(run) => run.id}
+          hrefOf={(run) => href(`/runs/${segment(run.id)}`)}
+          onMore={runs.onMore}
+          isReading={!runs.isKnown}
+        />
       </Panel>
     </Page>
   );

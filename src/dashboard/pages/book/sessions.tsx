@@ -16,14 +16,30 @@ export function Sessions() {
   return (
     <Page title="Sessions" asks={asks}>
       {sessions.error === undefined ? null : <Failure error={sessions.error} onAgain={sessions.again} />}
-      <Table label="Sessions" rows={sessions.rows} columns={columns} idOf={({ id }) => id} hrefOf={({ id }) => href(`/sessions/${segment(id)}`)} onMore={sessions.onMore} isReading={!sessions.isKnown} />
+      <Table
+        label="Sessions"
+        rows={sessions.rows}
+        columns={columns}
+        idOf={({ id }) => id}
+        hrefOf={({ id }) => href(`/sessions/${segment(id)}`)}
+        onMore={sessions.onMore}
+        isReading={!sessions.isKnown}
+      />
     </Page>
   );
 }
 
 const columns: readonly Column<Session>[] = [
-  { head: "Process", cell: ({ host, pid, kind }) => <bdi>{kind === "remote" ? "remote worker" : `${host ?? "?"} : ${pid ?? "?"}`}</bdi>, width: "minmax(120px, 1.2fr)" },
-  { head: "State", cell: ({ status, error }) => <Status status={status} note={error?.message} />, width: "minmax(110px, 1.6fr)" },
+  {
+    head: "Process",
+    cell: ({ host, pid, kind }) => <bdi>{kind === "remote" ? "remote worker" : `${host ?? "?"} : ${pid ?? "?"}`}</bdi>,
+    width: "minmax(120px, 1.2fr)",
+  },
+  {
+    head: "State",
+    cell: ({ status, error }) => <Status status={status} note={error?.message} />,
+    width: "minmax(110px, 1.6fr)",
+  },
   { head: "Started", cell: ({ startedAt }) => <Time at={startedAt} />, width: "92px" },
   { head: "Lived", cell: (session) => <Lived of={session} />, width: "92px", align: "right", minor: true },
   { head: "Last heard", cell: ({ lastHeartbeatAt }) => <Time at={lastHeartbeatAt} />, width: "92px", minor: true },

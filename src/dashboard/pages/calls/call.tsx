@@ -61,7 +61,12 @@ function Details({ call }: { readonly call: Call }) {
             <KeyValues
               facts={[
                 ["Id", <Id key="i" id={call.id} />],
-                ["Host", <a key="h" href={href("/calls", { q: `host:${call.host}` })}>{call.host}</a>],
+                [
+                  "Host",
+                  <a key="h" href={href("/calls", { q: `host:${call.host}` })}>
+                    {call.host}
+                  </a>,
+                ],
                 ["Due", <Time key="d" at={call.dueAt} whole />],
                 ["Attempts", `${call.outcome?.attempts ?? call.attempts.length} of ${call.policy.attempts}`],
                 ["Timeout", duration(call.policy.timeoutMs)],
@@ -70,8 +75,18 @@ function Details({ call }: { readonly call: Call }) {
                 ["Tags", call.tags.join(", ")],
                 ["Belongs to", <Id key="c" id={call.correlationId} />],
                 ["Idempotency-Key sent", <Id key="k" id={call.sendKey} />],
-                ["Sent again from", call.resendOf === null ? null : <Id key="r" id={call.resendOf} href={href(`/calls/${call.resendOf}`)} />],
-                ["Job", call.jobId === null ? null : <Id key="j" id={call.jobId} href={href(`/jobs/${segment(call.jobId)}`)} />],
+                [
+                  "Sent again from",
+                  call.resendOf === null ? null : (
+                    <Id key="r" id={call.resendOf} href={href(`/calls/${call.resendOf}`)} />
+                  ),
+                ],
+                [
+                  "Job",
+                  call.jobId === null ? null : (
+                    <Id key="j" id={call.jobId} href={href(`/jobs/${segment(call.jobId)}`)} />
+                  ),
+                ],
               ]}
             />
           </Panel>
@@ -87,12 +102,21 @@ function happeningsOf({ submittedAt, dueAt, startedAt, finishedAt, status, outco
   if (startedAt !== null) found.push({ at: startedAt, title: "Started", tone: "busy" });
   if (finishedAt !== null) {
     const note = outcome?.error ?? (outcome?.responseStatus == null ? null : `answered ${outcome.responseStatus}`);
-    found.push({ at: finishedAt, title: <Status status={status} />, tone: toneOf(status), note: note === null ? null : <bdi>{note}</bdi> });
+    found.push({
+      at: finishedAt,
+      title: <Status status={status} />,
+      tone: toneOf(status),
+      note: note === null ? null : <bdi>{note}</bdi>,
+    });
   }
   return found;
 }
 
-function Attempt({ attempt: { response, error, startedAt, finishedAt } }: { readonly attempt: Call["attempts"][number] }) {
+function Attempt({
+  attempt: { response, error, startedAt, finishedAt },
+}: {
+  readonly attempt: Call["attempts"][number];
+}) {
   const said = response?.said ?? null;
   return (
     <div class="stack tight">
@@ -102,20 +126,28 @@ function Attempt({ attempt: { response, error, startedAt, finishedAt } }: { read
         </p>
       )}
       <p class="small soft">
-        {response === null ? "No answer" : `Answered ${response.status}, ${bytesText(response.bytes)}${response.truncated ? ", cut" : ""}`}
+        {response === null
+          ? "No answer"
+          : `Answered ${response.status}, ${bytesText(response.bytes)}${response.truncated ? ", cut" : ""}`}
         {finishedAt === null ? ", under way" : `, after ${duration(finishedAt - startedAt)}`}
       </p>
       {said === null ? null : (
         <>
           <JsonView value={said.headers} label="Headers of the answer" />
-          {said.body === null ? null : <Code text={said.base64 ? said.body : pretty(said.body)} label="Body of the answer" />}
+          {said.body === null ? null : (
+            <Code text={said.base64 ? said.body : pretty(said.body)} label="Body of the answer" />
+          )}
         </>
       )}
     </div>
   );
 }
 
-function RequestShown({ request: { method, url, headers, body, base64, bodyBytes, signed } }: { readonly request: Request }) {
+function RequestShown({
+  request: { method, url, headers, body, base64, bodyBytes, signed },
+}: {
+  readonly request: Request;
+}) {
   return (
     <div class="stack tight">
       <p>

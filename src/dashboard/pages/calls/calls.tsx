@@ -30,7 +30,12 @@ export function Calls() {
   const text = url.get("q") ?? "";
   const terms = parseFilter(text);
   const status = valuesOf(terms, "status");
-  const given = { host: valueOf(terms, "host"), name: valueOf(terms, "name") ?? valueOf(terms, ""), tag: valueOf(terms, "tag"), correlationId: valueOf(terms, "correlation") };
+  const given = {
+    host: valueOf(terms, "host"),
+    name: valueOf(terms, "name") ?? valueOf(terms, ""),
+    tag: valueOf(terms, "tag"),
+    correlationId: valueOf(terms, "correlation"),
+  };
   const input = {
     ...(status.length === 0 ? {} : { status }),
     ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
@@ -66,7 +71,11 @@ export function Calls() {
         onMore={calls.onMore}
         isReading={!calls.isKnown}
         empty={
-          <Empty icon="call" title={text === "" ? "No calls yet" : "No call matches"} snippet={text === "" ? snippet : ""}>
+          <Empty
+            icon="call"
+            title={text === "" ? "No calls yet" : "No call matches"}
+            snippet={text === "" ? snippet : ""}
+          >
             A call is an HTTP request that must be made, now or later, with a log row before each attempt.
           </Empty>
         }
@@ -84,11 +93,32 @@ const snippet = `await tx.calls.submit({
 
 const columns: readonly Column<Call>[] = [
   { head: "Call", cell: ({ name }) => <bdi>{name}</bdi>, width: "minmax(130px, 1.4fr)" },
-  { head: "State", cell: ({ status, outcome }) => <Status status={status} note={outcomeText(outcome)} />, width: "minmax(120px, 1.4fr)" },
-  { head: "Host", cell: ({ request, host }) => <bdi>{`${request.method} ${host}`}</bdi>, width: "minmax(110px, 1fr)", minor: true },
+  {
+    head: "State",
+    cell: ({ status, outcome }) => <Status status={status} note={outcomeText(outcome)} />,
+    width: "minmax(120px, 1.4fr)",
+  },
+  {
+    head: "Host",
+    cell: ({ request, host }) => <bdi>{`${request.method} ${host}`}</bdi>,
+    width: "minmax(110px, 1fr)",
+    minor: true,
+  },
   { head: "Tags", cell: ({ tags }) => <bdi>{tags.join(", ")}</bdi>, width: "90px", minor: true },
-  { head: "Attempts", cell: ({ outcome, policy }) => (outcome === null ? `of ${policy.attempts}` : `${outcome.attempts} of ${policy.attempts}`), width: "76px", minor: true },
-  { head: "Took", cell: ({ outcome }) => <Took ms={outcome?.durationMs} />, width: "76px", align: "right", minor: true },
+  {
+    head: "Attempts",
+    cell: ({ outcome, policy }) =>
+      outcome === null ? `of ${policy.attempts}` : `${outcome.attempts} of ${policy.attempts}`,
+    width: "76px",
+    minor: true,
+  },
+  {
+    head: "Took",
+    cell: ({ outcome }) => <Took ms={outcome?.durationMs} />,
+    width: "76px",
+    align: "right",
+    minor: true,
+  },
   { head: "Due", cell: ({ dueAt }) => <Time at={dueAt} />, width: "88px" },
 ];
 

@@ -4,7 +4,13 @@ import { duration } from "../../state/clock.ts";
 
 type Times = VerbAnswer<"calls.show">["attempts"][number]["phases"];
 
-const names = { dnsMs: "address", connectMs: "connect", tlsMs: "TLS", firstByteMs: "first byte", rest: "rest" } as const;
+const names = {
+  dnsMs: "address",
+  connectMs: "connect",
+  tlsMs: "TLS",
+  firstByteMs: "first byte",
+  rest: "rest",
+} as const;
 
 export function Phases({ phases }: { readonly phases: Times }) {
   const { totalMs } = phases;
@@ -12,7 +18,10 @@ export function Phases({ phases }: { readonly phases: Times }) {
   const known = [phases.dnsMs, phases.connectMs, phases.tlsMs, phases.firstByteMs];
   const rest = Math.max(0, totalMs - known.reduce<number>((sum, ms) => sum + (ms ?? 0), 0));
   const parts = [...known, rest].map((ms, index) => ({ name: Object.values(names)[index] ?? "", ms: ms ?? 0 }));
-  const whole = Math.max(1, parts.reduce((sum, { ms }) => sum + ms, 0));
+  const whole = Math.max(
+    1,
+    parts.reduce((sum, { ms }) => sum + ms, 0),
+  );
   let before = 0;
   return (
     <ul class="phases" aria-label="Where the time went">

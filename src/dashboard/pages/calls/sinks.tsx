@@ -16,11 +16,36 @@ export function Sinks() {
   const sinks = useVerb(asks.verb, asks.input, { topics: ["event.published", "run.ended"], everyMs: 10_000 });
   const columns: readonly Column<Sink>[] = [
     { head: "Sink", cell: ({ name }) => <bdi>{name}</bdi>, width: "minmax(110px, 1fr)" },
-    { head: "Hands out", cell: ({ topics, where }) => <bdi>{`${topics.join(", ")}${where === null ? "" : ` where ${where}`}`}</bdi>, width: "minmax(120px, 1.6fr)", minor: true },
-    { head: "State", cell: ({ paused, hosted, state }) => <Status status={paused !== null ? "paused" : hosted ? state : "waiting"} note={hosted ? paused?.note : "for a host"} />, width: "minmax(100px, 1fr)" },
+    {
+      head: "Hands out",
+      cell: ({ topics, where }) => <bdi>{`${topics.join(", ")}${where === null ? "" : ` where ${where}`}`}</bdi>,
+      width: "minmax(120px, 1.6fr)",
+      minor: true,
+    },
+    {
+      head: "State",
+      cell: ({ paused, hosted, state }) => (
+        <Status
+          status={paused !== null ? "paused" : hosted ? state : "waiting"}
+          note={hosted ? paused?.note : "for a host"}
+        />
+      ),
+      width: "minmax(100px, 1fr)",
+    },
     { head: "Backlog", cell: ({ lag }) => lagText(lag), width: "120px", align: "right" },
-    { head: "Dead letters", cell: ({ name, deadLetters }) => <a href={href("/dead-letters", { q: `listener:${name}` })}>{deadLetters}</a>, width: "96px", align: "right", minor: true },
-    { head: "Last published", cell: ({ lastPublishedAt }) => <Time at={lastPublishedAt} />, width: "110px", minor: true },
+    {
+      head: "Dead letters",
+      cell: ({ name, deadLetters }) => <a href={href("/dead-letters", { q: `listener:${name}` })}>{deadLetters}</a>,
+      width: "96px",
+      align: "right",
+      minor: true,
+    },
+    {
+      head: "Last published",
+      cell: ({ lastPublishedAt }) => <Time at={lastPublishedAt} />,
+      width: "110px",
+      minor: true,
+    },
     {
       head: "",
       cell: ({ name, paused }) => (

@@ -63,28 +63,55 @@ export function SubmitDialog({ onClose }: { readonly onClose: () => void }) {
           </label>
           <label class="field grow">
             <span>URL</span>
-            <input type="text" required placeholder="https://stock.example/reserve" value={url} onInput={({ currentTarget }) => setUrl(currentTarget.value)} />
+            <input
+              type="text"
+              required
+              placeholder="https://stock.example/reserve"
+              value={url}
+              onInput={({ currentTarget }) => setUrl(currentTarget.value)}
+            />
           </label>
         </div>
         <label class="field">
           <span>
             Headers <span class="faint">one a line</span>
           </span>
-          <textarea class="mono" rows={2} placeholder="accept: application/json" value={headers} onInput={({ currentTarget }) => setHeaders(currentTarget.value)} />
+          <textarea
+            class="mono"
+            rows={2}
+            placeholder="accept: application/json"
+            value={headers}
+            onInput={({ currentTarget }) => setHeaders(currentTarget.value)}
+          />
         </label>
         {hasBody ? <SchemaForm label="Body" schema={null} value={body} onChange={setBody} /> : null}
         <div class="columns narrow">
           <label class="field">
             <span>Attempts</span>
-            <input type="number" min={1} value={attempts} onInput={({ currentTarget }) => setAttempts(currentTarget.value)} />
+            <input
+              type="number"
+              min={1}
+              value={attempts}
+              onInput={({ currentTarget }) => setAttempts(currentTarget.value)}
+            />
           </label>
           <label class="field">
             <span>Starts in</span>
-            <input type="text" placeholder="now, or 5m" value={delay} onInput={({ currentTarget }) => setDelay(currentTarget.value)} />
+            <input
+              type="text"
+              placeholder="now, or 5m"
+              value={delay}
+              onInput={({ currentTarget }) => setDelay(currentTarget.value)}
+            />
           </label>
           <label class="field">
             <span>Tags</span>
-            <input type="text" placeholder="stock, eu" value={tags} onInput={({ currentTarget }) => setTags(currentTarget.value)} />
+            <input
+              type="text"
+              placeholder="stock, eu"
+              value={tags}
+              onInput={({ currentTarget }) => setTags(currentTarget.value)}
+            />
           </label>
         </div>
         {failure === undefined ? null : (

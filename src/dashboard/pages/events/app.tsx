@@ -33,7 +33,9 @@ export function AppPage() {
                     <Status status={status} note={error?.message} />
                     <span class="soft small">
                       since <Time at={changedAt} />
-                      {processes.length === 0 ? null : ` in ${processes.map(({ host, pid }) => `${host ?? "?"}:${pid ?? "?"}`).join(", ")}`}
+                      {processes.length === 0
+                        ? null
+                        : ` in ${processes.map(({ host, pid }) => `${host ?? "?"}:${pid ?? "?"}`).join(", ")}`}
                     </span>
                     {error?.at == null ? null : <code class="small">{error.at}</code>}
                   </div>
@@ -47,14 +49,23 @@ export function AppPage() {
                   stacked
                   times={overview.data.buckets.map(({ at }) => at)}
                   series={[
-                    { label: "done", tone: "good", values: overview.data.buckets.map(({ runs: all, errors }) => all - errors) },
+                    {
+                      label: "done",
+                      tone: "good",
+                      values: overview.data.buckets.map(({ runs: all, errors }) => all - errors),
+                    },
                     { label: "failed", tone: "bad", values: overview.data.buckets.map(({ errors }) => errors) },
                   ]}
                 />
               </Panel>
             )}
             <Panel title="Registered" note="listeners and schedules, by name" flush>
-              <Table label="Registrations" rows={app.registered} columns={columns((id) => setChosen(chosen === id ? undefined : id))} idOf={({ id }) => id} />
+              <Table
+                label="Registrations"
+                rows={app.registered}
+                columns={columns((id) => setChosen(chosen === id ? undefined : id))}
+                idOf={({ id }) => id}
+              />
             </Panel>
             {app.registered
               .filter(({ id }) => id === chosen)
@@ -65,7 +76,15 @@ export function AppPage() {
         )}
       </Answer>
       <Panel title="Runs" flush>
-        <Table label="Runs" rows={runs.rows} columns={runColumns} idOf={({ id }) => id} hrefOf={({ id }) => href(`/runs/${segment(id)}`)} onMore={runs.onMore} isReading={!runs.isKnown} />
+        <Table
+          label="Runs"
+          rows={runs.rows}
+          columns={runColumns}
+          idOf={({ id }) => id}
+          hrefOf={({ id }) => href(`/runs/${segment(id)}`)}
+          onMore={runs.onMore}
+          isReading={!runs.isKnown}
+        />
       </Panel>
     </Page>
   );
@@ -84,8 +103,17 @@ function columns(choose: (id: string) => void): readonly Column<Registered>[] {
     },
     { head: "Kind", cell: ({ kind, instance }) => `${kind} #${instance}`, width: "110px" },
     { head: "Handler", cell: ({ handler }) => <code>{handler}</code>, width: "minmax(90px, 1fr)", minor: true },
-    { head: "Where", cell: ({ location }) => <code title={location}>{location.split("/").slice(-2).join("/")}</code>, width: "minmax(90px, 1.2fr)", minor: true },
-    { head: "Last run", cell: ({ lastRun }) => (lastRun === null ? "–" : <Status status={lastRun.status} />), width: "104px" },
+    {
+      head: "Where",
+      cell: ({ location }) => <code title={location}>{location.split("/").slice(-2).join("/")}</code>,
+      width: "minmax(90px, 1.2fr)",
+      minor: true,
+    },
+    {
+      head: "Last run",
+      cell: ({ lastRun }) => (lastRun === null ? "–" : <Status status={lastRun.status} />),
+      width: "104px",
+    },
     { head: "Next", cell: ({ nextAt }) => <Time at={nextAt} />, width: "88px", minor: true },
   ];
 }
@@ -101,8 +129,14 @@ function Registration({ of }: { readonly of: Registered }) {
           ["First seen", <Time key="f" at={of.firstRegisteredAt} />],
           ["Last seen", <Time key="l" at={of.lastRegisteredAt} />],
           ["Retired", of.retiredAt === null ? null : <Time key="r" at={of.retiredAt} />],
-          ["Settings", Object.keys(of.settings).length === 0 ? null : <code key="s">{JSON.stringify(of.settings)}</code>],
-          ["Params", of.params === null || of.params === undefined ? null : <code key="p">{JSON.stringify(of.params)}</code>],
+          [
+            "Settings",
+            Object.keys(of.settings).length === 0 ? null : <code key="s">{JSON.stringify(of.settings)}</code>,
+          ],
+          [
+            "Params",
+            of.params === null || of.params === undefined ? null : <code key="p">{JSON.stringify(of.params)}</code>,
+          ],
         ]}
       />
       {of.source === null ? null : <Code text={of.source} label="Source" first={line} />}

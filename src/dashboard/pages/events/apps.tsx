@@ -18,7 +18,9 @@ export function Apps() {
         {({ items }) => (
           <Table
             label="Apps"
-            rows={items.flatMap((app) => app.instances.map((instance) => ({ key: `${app.key}/${instance.index}`, app, instance })))}
+            rows={items.flatMap((app) =>
+              app.instances.map((instance) => ({ key: `${app.key}/${instance.index}`, app, instance })),
+            )}
             columns={columns}
             idOf={({ key }) => key}
             hrefOf={({ app }) => href(`/apps/${segment(app.key)}`)}
@@ -44,7 +46,11 @@ const snippet = `export const lights = app("lights", {
 const columns: readonly Column<Row>[] = [
   { head: "App", cell: ({ app }) => <bdi>{app.key}</bdi>, width: "minmax(110px, 1fr)" },
   { head: "Instance", cell: ({ instance }) => `#${instance.index}`, width: "80px" },
-  { head: "State", cell: ({ instance }) => <Status status={instance.status} note={instance.error?.message} />, width: "minmax(110px, 1.5fr)" },
+  {
+    head: "State",
+    cell: ({ instance }) => <Status status={instance.status} note={instance.error?.message} />,
+    width: "minmax(110px, 1.5fr)",
+  },
   { head: "Processes", cell: ({ instance }) => instance.processes.length, width: "84px", align: "right", minor: true },
   { head: "Listeners", cell: ({ app }) => app.registrations.listeners, width: "80px", align: "right", minor: true },
   { head: "Schedules", cell: ({ app }) => app.registrations.schedules, width: "84px", align: "right", minor: true },

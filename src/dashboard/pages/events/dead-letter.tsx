@@ -38,7 +38,12 @@ export function DeadLetterPage() {
             <Panel title="Facts">
               <KeyValues
                 facts={[
-                  ["Listener", <a key="l" href={href(`/listeners/${segment(shown.listener)}`)}>{shown.listener}</a>],
+                  [
+                    "Listener",
+                    <a key="l" href={href(`/listeners/${segment(shown.listener)}`)}>
+                      {shown.listener}
+                    </a>,
+                  ],
                   ["Event", <Id key="e" id={shown.eventId} href={href(`/events/${shown.eventId}`)} />],
                   ["Last delivery", <Id key="j" id={shown.jobId} href={href(`/jobs/${shown.jobId}`)} />],
                   ["Attempts", String(shown.attempts)],

@@ -20,9 +20,17 @@ type Letter = VerbAnswer<"deadLetters.list">["items"][number];
 type Which = Pick<VerbInput<"deadLetters.redrive">, "listener" | "topic" | "error" | "message" | "id">;
 
 const fields: readonly FilterField[] = [
-  { name: "listener", hint: "of this listener", values: async () => (await ask("listeners.list", {})).items.map(({ name }) => name) },
+  {
+    name: "listener",
+    hint: "of this listener",
+    values: async () => (await ask("listeners.list", {})).items.map(({ name }) => name),
+  },
   { name: "topic", hint: "of this topic" },
-  { name: "error", hint: "this type of error", values: async () => (await ask("deadLetters.groups", {})).items.map(({ error }) => error.type) },
+  {
+    name: "error",
+    hint: "this type of error",
+    values: async () => (await ask("deadLetters.groups", {})).items.map(({ error }) => error.type),
+  },
   { name: "message", hint: "and this message" },
   { name: "status", hint: "its state", values: ["dead", "redriving", "recovered", "discarded"] },
 ];
@@ -31,7 +39,9 @@ export function DeadLetters() {
   const url = useUrl();
   const text = url.get("q") ?? "";
   const terms = parseFilter(text);
-  const found = ["listener", "topic", "error", "message", "status"].map((name) => [name, valueOf(terms, name)] as const);
+  const found = ["listener", "topic", "error", "message", "status"].map(
+    (name) => [name, valueOf(terms, name)] as const,
+  );
   const input = Object.fromEntries(found.filter(([, value]) => value !== undefined)) as VerbInput<"deadLetters.list">;
   const { status: _, ...which } = input;
   const groups = useVerb("deadLetters.groups", {}, { topics: ["run.ended"] });
@@ -46,7 +56,13 @@ export function DeadLetters() {
         {({ items }) =>
           items.length === 0 ? null : (
             <Panel title="By error" flush>
-              <Table label="Dead letters by error" rows={items} columns={groupColumns(again)} idOf={groupId} hrefOf={(group) => href("/dead-letters", { q: filterOf(group) })} />
+              <Table
+                label="Dead letters by error"
+                rows={items}
+                columns={groupColumns(again)}
+                idOf={groupId}
+                hrefOf={(group) => href("/dead-letters", { q: filterOf(group) })}
+              />
             </Panel>
           )
         }
@@ -55,8 +71,8 @@ export function DeadLetters() {
         <div class="grow">
           <FilterBar fields={fields} label="Filter dead letters" />
         </div>
-        <Redrive which={which as Which} what={text} onDone={again} />
-        <Discard which={which as Which} what={text} onDone={again} />
+        <Redrive which={which} what={text} onDone={again} />
+        <Discard which={which} what={text} onDone={again} />
       </div>
       {letters.error === undefined ? null : <Failure error={letters.error} onAgain={letters.again} />}
       <Table
@@ -99,7 +115,11 @@ function groupColumns(again: () => void): readonly Column<Group>[] {
     {
       head: "",
       cell: ({ listener, error }) => (
-        <Redrive which={{ listener, error: error.type, message: error.message }} what={`${error.type}: ${error.message}`} onDone={again} />
+        <Redrive
+          which={{ listener, error: error.type, message: error.message }}
+          what={`${error.type}: ${error.message}`}
+          onDone={again}
+        />
       ),
       width: "110px",
       align: "right",
@@ -111,7 +131,12 @@ const columns: readonly Column<Letter>[] = [
   { head: "Event", cell: ({ topic }) => <bdi>{topic}</bdi>, width: "minmax(110px, 1fr)" },
   { head: "Listener", cell: ({ listener }) => <bdi>{listener}</bdi>, width: "minmax(90px, 0.9fr)" },
   { head: "State", cell: ({ status }) => <Status status={status} />, width: "104px" },
-  { head: "Error", cell: ({ error }) => <bdi>{`${error.type}: ${error.message}`}</bdi>, width: "minmax(120px, 2fr)", minor: true },
+  {
+    head: "Error",
+    cell: ({ error }) => <bdi>{`${error.type}: ${error.message}`}</bdi>,
+    width: "minmax(120px, 2fr)",
+    minor: true,
+  },
   { head: "Attempts", cell: ({ attempts }) => attempts, width: "76px", align: "right", minor: true },
   { head: "Failed", cell: ({ failedAt }) => <Time at={failedAt} />, width: "88px" },
 ];
@@ -142,7 +167,8 @@ export function Redrive({ which, what, onDone }: ActProps) {
           }}
         >
           <p>
-            {manyOf(count, "dead letter")} match <code>{what === "" ? "everything" : what}</code>. Each is delivered again, with attempts of its own.
+            {manyOf(count, "dead letter")} match <code>{what === "" ? "everything" : what}</code>. Each is delivered
+            again, with attempts of its own.
           </p>
         </Confirm>
       )}
@@ -155,7 +181,12 @@ export function Discard({ which, what, onDone }: ActProps) {
   const [reason, setReason] = useState("");
   return (
     <>
-      <Button icon="trash" kind="danger" whyNot={whyNot("operate")} onPress={async () => setCount((await ask("deadLetters.discard", which)).count)}>
+      <Button
+        icon="trash"
+        kind="danger"
+        whyNot={whyNot("operate")}
+        onPress={async () => setCount((await ask("deadLetters.discard", which)).count)}
+      >
         Discard
       </Button>
       {count === undefined ? null : (
@@ -166,13 +197,18 @@ export function Discard({ which, what, onDone }: ActProps) {
           whyNot={count === 0 ? "There are none" : undefined}
           onClose={() => setCount(undefined)}
           onAct={async (onProgress) => {
-            const done = await ask("deadLetters.discard", { ...which, apply: true, ...(reason === "" ? {} : { reason }) }, { onProgress });
+            const done = await ask(
+              "deadLetters.discard",
+              { ...which, apply: true, ...(reason === "" ? {} : { reason }) },
+              { onProgress },
+            );
             tell(`${manyOf(done.count, "letter")} discarded`);
             onDone();
           }}
         >
           <p>
-            {manyOf(count, "dead letter")} match <code>{what === "" ? "everything" : what}</code>. What is discarded is not delivered any more.
+            {manyOf(count, "dead letter")} match <code>{what === "" ? "everything" : what}</code>. What is discarded is
+            not delivered any more.
           </p>
           <label class="field">
             <span>Why, for those who look for it later</span>

@@ -34,7 +34,11 @@ export function EventPage() {
           <Button icon="retry" whyNot={whyNot("operate")} onPress={() => setAsked("replay")}>
             Replay
           </Button>
-          <Button icon="copy" whyNot={whyNot("operate") ?? (data === undefined ? "It is being read" : undefined)} onPress={() => setAsked("publish")}>
+          <Button
+            icon="copy"
+            whyNot={whyNot("operate") ?? (data === undefined ? "It is being read" : undefined)}
+            onPress={() => setAsked("publish")}
+          >
             Publish one like it
           </Button>
         </>
@@ -45,7 +49,14 @@ export function EventPage() {
           <div class="columns wide-left">
             <div class="stack">
               <Panel title="Heard by" note={shown.deliveries.length === 0 ? "nobody listened" : undefined} flush>
-                <Table label="Deliveries" rows={shown.deliveries} columns={deliveryColumns} idOf={({ listener }) => listener} hrefOf={({ jobId }) => href(`/jobs/${segment(jobId)}`)} empty={<p class="empty-line">No durable listener heard it.</p>} />
+                <Table
+                  label="Deliveries"
+                  rows={shown.deliveries}
+                  columns={deliveryColumns}
+                  idOf={({ listener }) => listener}
+                  hrefOf={({ jobId }) => href(`/jobs/${segment(jobId)}`)}
+                  empty={<p class="empty-line">No durable listener heard it.</p>}
+                />
               </Panel>
               <Panel title="Lineage" note="what caused it, and what it caused">
                 <ul class="tree">
@@ -62,8 +73,18 @@ export function EventPage() {
                     ["Key", shown.key],
                     ["Priority", String(shown.priority)],
                     ["Depth", String(shown.chainDepth)],
-                    ["Said by", shown.causeRunId === null ? null : <Id key="c" id={shown.causeRunId} href={href(`/runs/${shown.causeRunId}`)} />],
-                    ["Repeats", shown.replayOf === null ? null : <Id key="r" id={shown.replayOf} href={href(`/events/${shown.replayOf}`)} />],
+                    [
+                      "Said by",
+                      shown.causeRunId === null ? null : (
+                        <Id key="c" id={shown.causeRunId} href={href(`/runs/${shown.causeRunId}`)} />
+                      ),
+                    ],
+                    [
+                      "Repeats",
+                      shown.replayOf === null ? null : (
+                        <Id key="r" id={shown.replayOf} href={href(`/events/${shown.replayOf}`)} />
+                      ),
+                    ],
                   ]}
                 />
               </Panel>
@@ -80,14 +101,22 @@ export function EventPage() {
         )}
       </Answer>
       {asked === "replay" ? <ReplayDialog input={{ id }} onClose={() => setAsked(undefined)} /> : null}
-      {asked === "publish" && data !== undefined ? <PublishDialog begun={data} onClose={() => setAsked(undefined)} /> : null}
+      {asked === "publish" && data !== undefined ? (
+        <PublishDialog begun={data} onClose={() => setAsked(undefined)} />
+      ) : null}
     </Page>
   );
 }
 
 const deliveryColumns: readonly Column<Delivery>[] = [
   { head: "Listener", cell: ({ listener }) => <bdi>{listener}</bdi>, width: "minmax(100px, 1.2fr)" },
-  { head: "State", cell: ({ status, error, waitsFor }) => <Status status={status} note={error?.message ?? (waitsFor === null ? null : `for ${waitsFor}`)} />, width: "minmax(110px, 1.5fr)" },
+  {
+    head: "State",
+    cell: ({ status, error, waitsFor }) => (
+      <Status status={status} note={error?.message ?? (waitsFor === null ? null : `for ${waitsFor}`)} />
+    ),
+    width: "minmax(110px, 1.5fr)",
+  },
   { head: "Attempts", cell: ({ attempts }) => attempts, width: "76px", align: "right", minor: true },
   { head: "Ended", cell: ({ endedAt }) => <Time at={endedAt} />, width: "88px" },
 ];

@@ -30,7 +30,11 @@ export function Events() {
   const topic = valueOf(terms, "topic") ?? valueOf(terms, "");
   const since = valueOf(terms, "since");
   const until = valueOf(terms, "until");
-  const input = { ...(topic && { topic }), ...(since && { since }), ...(until && { until }) } as VerbInput<"events.list">;
+  const input = {
+    ...(topic && { topic }),
+    ...(since && { since }),
+    ...(until && { until }),
+  } as VerbInput<"events.list">;
   const events = useList("events.list", input, { topics: ["event.published", "run.ended"] });
   const [asked, setAsked] = useState<"publish" | "replay" | undefined>(undefined);
   return (
@@ -59,7 +63,11 @@ export function Events() {
         onMore={events.onMore}
         isReading={!events.isKnown}
         empty={
-          <Empty icon="event" title={text === "" ? "Nothing was said yet" : "No event matches"} snippet={text === "" ? snippet : ""}>
+          <Empty
+            icon="event"
+            title={text === "" ? "Nothing was said yet" : "No event matches"}
+            snippet={text === "" ? snippet : ""}
+          >
             An event is said in the transaction that makes it true, and heard by every durable listener.
           </Empty>
         }
@@ -76,8 +84,19 @@ const snippet = `await book.write(async (tx) => {
 
 const columns: readonly Column<Event>[] = [
   { head: "Topic", cell: ({ topic }) => <bdi>{topic}</bdi>, width: "minmax(130px, 1.2fr)" },
-  { head: "State", cell: ({ status, deliveries }) => <Status status={status} note={deliveries.length === 0 ? null : heardBy(deliveries.length)} />, width: "minmax(110px, 1fr)" },
-  { head: "Payload", cell: ({ payload }) => <code class="faint">{brief(payload)}</code>, width: "minmax(0, 1.6fr)", minor: true },
+  {
+    head: "State",
+    cell: ({ status, deliveries }) => (
+      <Status status={status} note={deliveries.length === 0 ? null : heardBy(deliveries.length)} />
+    ),
+    width: "minmax(110px, 1fr)",
+  },
+  {
+    head: "Payload",
+    cell: ({ payload }) => <code class="faint">{brief(payload)}</code>,
+    width: "minmax(0, 1.6fr)",
+    minor: true,
+  },
   { head: "Key", cell: ({ key }) => <bdi>{key ?? "–"}</bdi>, width: "90px", minor: true },
   { head: "Depth", cell: ({ chainDepth }) => chainDepth, width: "60px", align: "right", minor: true },
   { head: "Said", cell: ({ publishedAt }) => <Time at={publishedAt} />, width: "88px" },

@@ -29,7 +29,14 @@ export function ListenerPage() {
     <Page
       title={name}
       crumbs={[{ text: "Listeners", href: href("/listeners") }]}
-      beside={data === undefined ? null : <Status status={data.paused !== null ? "paused" : data.hosted ? data.state : "waiting"} note={data.hosted ? null : "for a host"} />}
+      beside={
+        data === undefined ? null : (
+          <Status
+            status={data.paused !== null ? "paused" : data.hosted ? data.state : "waiting"}
+            note={data.hosted ? null : "for a host"}
+          />
+        )
+      }
       asks={asks}
       actions={data === undefined ? null : <Actions listener={data} again={listener.again} />}
     >
@@ -43,10 +50,20 @@ export function ListenerPage() {
                   ["Hears", shown.topics.join(", ")],
                   ["Where", shown.where],
                   ["Lag", lagText(shown.lag)],
-                  ["Dead letters", <a key="d" href={href("/dead-letters", { q: `listener:${name}` })}>{shown.deadLetters}</a>],
+                  [
+                    "Dead letters",
+                    <a key="d" href={href("/dead-letters", { q: `listener:${name}` })}>
+                      {shown.deadLetters}
+                    </a>,
+                  ],
                   ["Order", shown.ordered ? "by key" : "none"],
                   ["Attempts", String(shown.attempts)],
-                  ["Queue", <a key="q" href={href(`/queues/${segment(shown.queue)}`)}>{shown.queue}</a>],
+                  [
+                    "Queue",
+                    <a key="q" href={href(`/queues/${segment(shown.queue)}`)}>
+                      {shown.queue}
+                    </a>,
+                  ],
                   ["Began", shown.startedFrom],
                   ["Registered", <Time key="r" at={shown.registeredAt} />],
                   ["For", shown.forAllTenants ? "all tenants" : "this tenant"],
@@ -63,14 +80,26 @@ export function ListenerPage() {
             stacked
             times={overview.data.buckets.map(({ at }) => at)}
             series={[
-              { label: "done", tone: "good", values: overview.data.buckets.map(({ runs: all, errors }) => all - errors) },
+              {
+                label: "done",
+                tone: "good",
+                values: overview.data.buckets.map(({ runs: all, errors }) => all - errors),
+              },
               { label: "failed", tone: "bad", values: overview.data.buckets.map(({ errors }) => errors) },
             ]}
           />
         </Panel>
       )}
       <Panel title="Runs" flush>
-        <Table label="Runs" rows={runs.rows} columns={runColumns} idOf={({ id }) => id} hrefOf={({ id }) => href(`/runs/${segment(id)}`)} onMore={runs.onMore} isReading={!runs.isKnown} />
+        <Table
+          label="Runs"
+          rows={runs.rows}
+          columns={runColumns}
+          idOf={({ id }) => id}
+          hrefOf={({ id }) => href(`/runs/${segment(id)}`)}
+          onMore={runs.onMore}
+          isReading={!runs.isKnown}
+        />
       </Panel>
     </Page>
   );
@@ -100,12 +129,19 @@ function Actions({ listener, again }: { readonly listener: Listener; readonly ag
       <Button icon="skip" whyNot={may} onPress={() => setAsked("skip")}>
         Skip
       </Button>
-      {asked === undefined ? null : <Position verb={asked} name={name} onClose={() => setAsked(undefined)} onDone={again} />}
+      {asked === undefined ? null : (
+        <Position verb={asked} name={name} onClose={() => setAsked(undefined)} onDone={again} />
+      )}
     </>
   );
 }
 
-type PositionProps = { readonly verb: "rewind" | "skip"; readonly name: string; readonly onClose: () => void; readonly onDone: () => void };
+type PositionProps = {
+  readonly verb: "rewind" | "skip";
+  readonly name: string;
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+};
 
 function Position({ verb, name, onClose, onDone }: PositionProps) {
   const whole = verb === "rewind" ? "beginning" : "now";
@@ -126,7 +162,11 @@ function Position({ verb, name, onClose, onDone }: PositionProps) {
         onDone();
       }}
     >
-      <p>{verb === "rewind" ? "It hears again what it has heard since then." : "It will not hear what waits for it until then."}</p>
+      <p>
+        {verb === "rewind"
+          ? "It hears again what it has heard since then."
+          : "It will not hear what waits for it until then."}
+      </p>
       <label class="field">
         <span>{`To this moment; without one, ${verb === "rewind" ? "to the beginning of what is kept" : "to now"}`}</span>
         <input type="datetime-local" value={time} onInput={({ currentTarget }) => setTime(currentTarget.value)} />

@@ -32,7 +32,13 @@ export function Listeners() {
             />
             {live.length === 0 ? null : (
               <Panel title="Live listeners of apps" note="they hear what happens while their process runs" flush>
-                <Table label="Live listeners" rows={live} columns={liveColumns} idOf={({ app, instance, name }) => `${app}/${instance}/${name}`} hrefOf={({ app }) => href(`/apps/${segment(app)}`)} />
+                <Table
+                  label="Live listeners"
+                  rows={live}
+                  columns={liveColumns}
+                  idOf={({ app, instance, name }) => `${app}/${instance}/${name}`}
+                  hrefOf={({ app }) => href(`/apps/${segment(app)}`)}
+                />
               </Panel>
             )}
           </div>
@@ -53,8 +59,22 @@ export function lagText({ events, seconds }: { readonly events: number; readonly
 
 const columns: readonly Column<Listener>[] = [
   { head: "Listener", cell: ({ name }) => <bdi>{name}</bdi>, width: "minmax(120px, 1.2fr)" },
-  { head: "Hears", cell: ({ topics, where }) => <bdi>{`${topics.join(", ")}${where === null ? "" : ` where ${where}`}`}</bdi>, width: "minmax(120px, 1.6fr)", minor: true },
-  { head: "State", cell: ({ paused, state, hosted }) => <Status status={paused !== null ? "paused" : hosted ? state : "waiting"} note={hosted ? paused?.note : "for a host"} />, width: "minmax(100px, 1fr)" },
+  {
+    head: "Hears",
+    cell: ({ topics, where }) => <bdi>{`${topics.join(", ")}${where === null ? "" : ` where ${where}`}`}</bdi>,
+    width: "minmax(120px, 1.6fr)",
+    minor: true,
+  },
+  {
+    head: "State",
+    cell: ({ paused, state, hosted }) => (
+      <Status
+        status={paused !== null ? "paused" : hosted ? state : "waiting"}
+        note={hosted ? paused?.note : "for a host"}
+      />
+    ),
+    width: "minmax(100px, 1fr)",
+  },
   { head: "Lag", cell: ({ lag }) => lagText(lag), width: "110px", align: "right" },
   { head: "Dead letters", cell: ({ deadLetters }) => deadLetters, width: "96px", align: "right" },
   { head: "Ordered", cell: ({ ordered }) => (ordered ? "by key" : "–"), width: "72px", minor: true },
@@ -64,5 +84,9 @@ const columns: readonly Column<Listener>[] = [
 const liveColumns: readonly Column<Live>[] = [
   { head: "Listener", cell: ({ name }) => <bdi>{name}</bdi>, width: "minmax(120px, 1.2fr)" },
   { head: "App", cell: ({ app, instance }) => <bdi>{`${app} #${instance}`}</bdi>, width: "minmax(90px, 0.8fr)" },
-  { head: "Hears", cell: ({ topics, where }) => <bdi>{`${topics.join(", ")}${where === null ? "" : ` where ${where}`}`}</bdi>, width: "minmax(120px, 2fr)" },
+  {
+    head: "Hears",
+    cell: ({ topics, where }) => <bdi>{`${topics.join(", ")}${where === null ? "" : ` where ${where}`}`}</bdi>,
+    width: "minmax(120px, 2fr)",
+  },
 ];

@@ -6,7 +6,13 @@ import { ask, whyNot } from "../../state/book.ts";
 import { tell } from "../../state/toast.ts";
 import { href, segment } from "../../state/url.ts";
 
-export function PublishDialog({ begun, onClose }: { readonly begun?: { topic: string; payload: unknown }; readonly onClose: () => void }) {
+export function PublishDialog({
+  begun,
+  onClose,
+}: {
+  readonly begun?: { topic: string; payload: unknown };
+  readonly onClose: () => void;
+}) {
   const [topic, setTopic] = useState(begun?.topic ?? "");
   const [payload, setPayload] = useState<FormValue>({ value: begun?.payload ?? {}, problem: undefined });
   const [key, setKey] = useState("");
@@ -17,7 +23,9 @@ export function PublishDialog({ begun, onClose }: { readonly begun?: { topic: st
     try {
       const said = await ask("events.publish", { topic, payload: payload.value, ...(key === "" ? {} : { key }) });
       const heard = said.deliveries + said.live;
-      tell(`${topic} is said${heard === 0 ? ", and nobody listens" : `, heard by ${heard}`}`, { href: href(`/events/${segment(said.id)}`) });
+      tell(`${topic} is said${heard === 0 ? ", and nobody listens" : `, heard by ${heard}`}`, {
+        href: href(`/events/${segment(said.id)}`),
+      });
       onClose();
     } catch (error) {
       setFailure(messageOf(error));
@@ -35,7 +43,13 @@ export function PublishDialog({ begun, onClose }: { readonly begun?: { topic: st
       >
         <label class="field">
           <span>Topic</span>
-          <input type="text" required placeholder="order.paid" value={topic} onInput={({ currentTarget }) => setTopic(currentTarget.value)} />
+          <input
+            type="text"
+            required
+            placeholder="order.paid"
+            value={topic}
+            onInput={({ currentTarget }) => setTopic(currentTarget.value)}
+          />
         </label>
         <SchemaForm label="Payload" schema={null} value={payload} onChange={setPayload} />
         <label class="field">

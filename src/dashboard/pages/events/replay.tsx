@@ -29,7 +29,12 @@ export function ReplayDialog({ input, onClose }: { readonly input: Which; readon
         tell(`${manyOf(done.count, "event")} said again`);
       }}
     >
-      <p>{failure ?? (count === undefined ? "Counting …" : `${manyOf(count, "event")} would be said again, as new events with a mark of what they repeat.`)}</p>
+      <p>
+        {failure ??
+          (count === undefined
+            ? "Counting …"
+            : `${manyOf(count, "event")} would be said again, as new events with a mark of what they repeat.`)}
+      </p>
     </Confirm>
   );
 }

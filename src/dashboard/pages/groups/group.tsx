@@ -42,7 +42,15 @@ export function GroupPage() {
             <Panel title="Facts">
               <KeyValues
                 facts={[
-                  ["Progress", <Meter key="p" value={shown.progress.completed} max={shown.progress.total} label={`${shown.progress.completed} of ${shown.progress.total}`} />],
+                  [
+                    "Progress",
+                    <Meter
+                      key="p"
+                      value={shown.progress.completed}
+                      max={shown.progress.total}
+                      label={`${shown.progress.completed} of ${shown.progress.total}`}
+                    />,
+                  ],
                   ["Runs", shown.mode],
                   ["When one fails", shown.onFailure],
                   ["Made", <Time key="m" at={shown.createdAt} whole />],
@@ -52,7 +60,13 @@ export function GroupPage() {
               />
             </Panel>
             <Panel title="Jobs" flush>
-              <Table label="Jobs of the group" rows={shown.members} columns={columns} idOf={(member) => member.id} hrefOf={(member) => href(`/jobs/${segment(member.id)}`)} />
+              <Table
+                label="Jobs of the group"
+                rows={shown.members}
+                columns={columns}
+                idOf={(member) => member.id}
+                hrefOf={(member) => href(`/jobs/${segment(member.id)}`)}
+              />
             </Panel>
           </div>
         )}

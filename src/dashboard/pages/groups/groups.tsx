@@ -18,7 +18,12 @@ export function Groups() {
   const groups = useList("groups.list", input, { topics: ["run.ended", "job.created"] });
   return (
     <Page title="Groups" asks={{ verb: "groups.list", input }}>
-      <Tabs label="State" current={status ?? "all"} tabs={["all", ...statuses].map((id) => ({ id, text: id }))} onChoose={(id) => url.set({ status: id === "all" ? null : id }, { push: true })} />
+      <Tabs
+        label="State"
+        current={status ?? "all"}
+        tabs={["all", ...statuses].map((id) => ({ id, text: id }))}
+        onChoose={(id) => url.set({ status: id === "all" ? null : id }, { push: true })}
+      />
       {groups.error === undefined ? null : <Failure error={groups.error} onAgain={groups.again} />}
       <Table
         label="Groups"
@@ -46,8 +51,19 @@ const snippet = `await book.groups.create({
 const columns: readonly Column<Group>[] = [
   { head: "Group", cell: ({ name, id }) => <bdi>{name ?? `…${id.slice(-8)}`}</bdi>, width: "minmax(120px, 1.2fr)" },
   { head: "State", cell: ({ status }) => <Status status={status} />, width: "104px" },
-  { head: "Progress", cell: ({ progress }) => <Meter value={progress.completed} max={progress.total} label={`${progress.completed} of ${progress.total}`} />, width: "minmax(130px, 1fr)" },
+  {
+    head: "Progress",
+    cell: ({ progress }) => (
+      <Meter value={progress.completed} max={progress.total} label={`${progress.completed} of ${progress.total}`} />
+    ),
+    width: "minmax(130px, 1fr)",
+  },
   { head: "Failed", cell: ({ progress }) => progress.failed, width: "64px", align: "right", minor: true },
-  { head: "Runs", cell: ({ mode, onFailure }) => `${mode}, on failure ${onFailure}`, width: "minmax(130px, 1fr)", minor: true },
+  {
+    head: "Runs",
+    cell: ({ mode, onFailure }) => `${mode}, on failure ${onFailure}`,
+    width: "minmax(130px, 1fr)",
+    minor: true,
+  },
   { head: "Made", cell: ({ createdAt }) => <Time at={createdAt} />, width: "88px" },
 ];

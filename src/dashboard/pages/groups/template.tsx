@@ -26,7 +26,11 @@ export function TemplatePage() {
       asks={asks}
       actions={
         <>
-          <Button icon="run" whyNot={whyNot("operate") ?? (isArchived ? "It is archived" : undefined)} onPress={() => setMaking(true)}>
+          <Button
+            icon="run"
+            whyNot={whyNot("operate") ?? (isArchived ? "It is archived" : undefined)}
+            onPress={() => setMaking(true)}
+          >
             Make a job
           </Button>
           <Button
@@ -54,7 +58,12 @@ export function TemplatePage() {
                   ["Attempts", shown.attempts === null ? null : String(shown.attempts)],
                   ["Timeout", shown.timeoutMs === null ? null : duration(shown.timeoutMs)],
                   ["Changed", <Time key="c" at={shown.updatedAt} />],
-                  ["Its jobs", <a key="j" href={href("/jobs", { q: `template:${name}` })}>list them</a>],
+                  [
+                    "Its jobs",
+                    <a key="j" href={href("/jobs", { q: `template:${name}` })}>
+                      list them
+                    </a>,
+                  ],
                 ]}
               />
             </Panel>
@@ -64,9 +73,7 @@ export function TemplatePage() {
           </div>
         )}
       </Answer>
-      {isMaking ? (
-        <EnqueueDialog begun={{ template: name }} onClose={() => setMaking(false)} />
-      ) : null}
+      {isMaking ? <EnqueueDialog begun={{ template: name }} onClose={() => setMaking(false)} /> : null}
     </Page>
   );
 }

@@ -53,8 +53,17 @@ const snippet = `await book.templates.create("weekly-report", { job: report, par
 const columns: readonly Column<Template>[] = [
   { head: "Template", cell: ({ name }) => <bdi>{name}</bdi>, width: "minmax(120px, 1.2fr)" },
   { head: "Job", cell: ({ job }) => <bdi>{job}</bdi>, width: "minmax(100px, 1fr)" },
-  { head: "State", cell: ({ archivedAt }) => <Status status={archivedAt === null ? "active" : "archived"} />, width: "104px" },
-  { head: "Queue", cell: ({ queue }) => <bdi>{queue ?? "the definition's"}</bdi>, width: "minmax(90px, 1fr)", minor: true },
+  {
+    head: "State",
+    cell: ({ archivedAt }) => <Status status={archivedAt === null ? "active" : "archived"} />,
+    width: "104px",
+  },
+  {
+    head: "Queue",
+    cell: ({ queue }) => <bdi>{queue ?? "the definition's"}</bdi>,
+    width: "minmax(90px, 1fr)",
+    minor: true,
+  },
   { head: "Revision", cell: ({ revision }) => revision, width: "76px", align: "right", minor: true },
   { head: "Changed", cell: ({ updatedAt }) => <Time at={updatedAt} />, width: "88px" },
 ];

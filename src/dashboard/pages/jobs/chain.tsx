@@ -11,7 +11,12 @@ type Link = Job["chain"][number];
 
 export function Chain({ job }: { readonly job: Job }) {
   const links = job.chain.length === 0 ? [job] : job.chain;
-  return <Timeline label="The chain of this job" of={links.flatMap((link, index) => happeningsOf(link, index, link.id === job.id))} />;
+  return (
+    <Timeline
+      label="The chain of this job"
+      of={links.flatMap((link, index) => happeningsOf(link, index, link.id === job.id))}
+    />
+  );
 }
 
 function happeningsOf(link: Link, index: number, isThis: boolean): Happening[] {
@@ -44,7 +49,11 @@ function happeningsOf(link: Link, index: number, isThis: boolean): Happening[] {
   } else if (link.finishedAt !== null) {
     found.push({ at: link.finishedAt, title: <Status status={status} />, tone: toneOf(status) });
   } else if (status === "waiting") {
-    found.push({ at: availableAt, title: <Status status="waiting" note={`for ${waitsFor ?? "something"}`} />, tone: "warn" });
+    found.push({
+      at: availableAt,
+      title: <Status status="waiting" note={`for ${waitsFor ?? "something"}`} />,
+      tone: "warn",
+    });
   } else if (status === "queued") {
     found.push({ at: null, title: <Status status="queued" /> });
   }

@@ -25,7 +25,11 @@ export function EnqueueDialog({ begun = {}, onClose }: Props) {
   const [key, setKey] = useState("");
   const [failure, setFailure] = useState<string | undefined>(undefined);
   const known = useVerb("runs.summary", {});
-  const names = [...new Set((known.data?.items ?? []).filter(({ kind }) => kind === "job" || kind === "schedule").map((each) => each.name))];
+  const names = [
+    ...new Set(
+      (known.data?.items ?? []).filter(({ kind }) => kind === "job" || kind === "schedule").map((each) => each.name),
+    ),
+  ];
 
   async function make(): Promise<void> {
     setFailure(undefined);
@@ -34,12 +38,14 @@ export function EnqueueDialog({ begun = {}, onClose }: Props) {
       ...(params.value === undefined ? {} : { params: params.value }),
       ...(queue === "" ? {} : { queue }),
       ...(priority === "" ? {} : { priority: Number(priority) }),
-      ...(delay === "" ? {} : { in: delay as never }),
+      ...(delay === "" ? {} : { in: delay }),
       ...(key === "" ? {} : { key }),
     };
     try {
       const { id, created, warning } = await ask("jobs.enqueue", input);
-      tell(created ? (warning ?? `${name} is enqueued`) : `There is such a job already`, { href: href(`/jobs/${segment(id)}`) });
+      tell(created ? (warning ?? `${name} is enqueued`) : `There is such a job already`, {
+        href: href(`/jobs/${segment(id)}`),
+      });
       onClose();
       url.go(`/jobs/${segment(id)}`);
     } catch (error) {
@@ -63,7 +69,13 @@ export function EnqueueDialog({ begun = {}, onClose }: Props) {
         )}
         <label class="field" hidden={begun.template !== undefined}>
           <span>Name</span>
-          <input type="text" list="job-names" required={begun.template === undefined} value={name} onInput={({ currentTarget }) => setName(currentTarget.value)} />
+          <input
+            type="text"
+            list="job-names"
+            required={begun.template === undefined}
+            value={name}
+            onInput={({ currentTarget }) => setName(currentTarget.value)}
+          />
           <datalist id="job-names">
             {names.map((each) => (
               <option key={each} value={each} />
@@ -87,7 +99,11 @@ export function EnqueueDialog({ begun = {}, onClose }: Props) {
           <Button
             type="submit"
             kind="main"
-            whyNot={whyNot("operate") ?? params.problem ?? (name === "" && begun.template === undefined ? "Give a name first" : undefined)}
+            whyNot={
+              whyNot("operate") ??
+              params.problem ??
+              (name === "" && begun.template === undefined ? "Give a name first" : undefined)
+            }
           >
             Enqueue
           </Button>
@@ -97,13 +113,23 @@ export function EnqueueDialog({ begun = {}, onClose }: Props) {
   );
 }
 
-type TextProps = { readonly label: string; readonly hint: string; readonly value: string; readonly onChange: (value: string) => void };
+type TextProps = {
+  readonly label: string;
+  readonly hint: string;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+};
 
 function Text({ label, hint, value, onChange }: TextProps) {
   return (
     <label class="field">
       <span>{label}</span>
-      <input type="text" placeholder={hint} value={value} onInput={({ currentTarget }) => onChange(currentTarget.value)} />
+      <input
+        type="text"
+        placeholder={hint}
+        value={value}
+        onInput={({ currentTarget }) => onChange(currentTarget.value)}
+      />
     </label>
   );
 }

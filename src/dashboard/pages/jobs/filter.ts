@@ -9,18 +9,38 @@ type Filter = VerbInput<"jobs.list">;
 type Status = NonNullable<Filter["status"]>[number];
 type Kind = NonNullable<Filter["kind"]>[number];
 
-export const statuses: readonly Status[] = ["waiting", "queued", "running", "completed", "failed", "cancelled", "skipped"];
+export const statuses: readonly Status[] = [
+  "waiting",
+  "queued",
+  "running",
+  "completed",
+  "failed",
+  "cancelled",
+  "skipped",
+];
 const kinds: readonly Kind[] = ["job", "schedule", "direct", "delivery", "catch_up", "call", "all"];
 
 export const jobFields: readonly FilterField[] = [
   { name: "status", hint: "its state", values: statuses },
-  { name: "queue", hint: "its queue", values: async () => (await ask("queues.list", {})).items.map(({ queue }) => queue) },
+  {
+    name: "queue",
+    hint: "its queue",
+    values: async () => (await ask("queues.list", {})).items.map(({ queue }) => queue),
+  },
   { name: "name", hint: "what it does", values: jobNames },
   { name: "age", hint: "how old: >1h or <30m", values: ["<1h", "<24h", ">1h", ">24h", ">7d"] },
   { name: "tag", hint: "a tag of it" },
   { name: "key", hint: "its key" },
-  { name: "schedule", hint: "what this schedule fired", values: async () => (await ask("schedules.list", {})).items.map(({ name }) => name) },
-  { name: "template", hint: "made from this template", values: async () => (await ask("templates.list", {})).items.map(({ name }) => name) },
+  {
+    name: "schedule",
+    hint: "what this schedule fired",
+    values: async () => (await ask("schedules.list", {})).items.map(({ name }) => name),
+  },
+  {
+    name: "template",
+    hint: "made from this template",
+    values: async () => (await ask("templates.list", {})).items.map(({ name }) => name),
+  },
   { name: "group", hint: "a job of this group" },
   { name: "kind", hint: "what it is for", values: kinds },
   { name: "retried", hint: "whether it was tried again", values: ["yes", "no"] },

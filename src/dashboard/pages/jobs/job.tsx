@@ -24,7 +24,11 @@ export function JobPage() {
     <Page
       title={data?.name ?? "Job"}
       crumbs={[{ text: "Jobs", href: href("/jobs") }]}
-      beside={data === undefined ? null : <Status status={data.status} note={data.waitsFor === null ? null : `for ${data.waitsFor}`} />}
+      beside={
+        data === undefined ? null : (
+          <Status status={data.status} note={data.waitsFor === null ? null : `for ${data.waitsFor}`} />
+        )
+      }
       actions={data === undefined ? null : <Actions job={data} again={job.again} />}
       asks={asks}
     >
@@ -40,7 +44,15 @@ function JobDetails({ job }: { readonly job: Job }) {
     <div class="stack">
       {isOpen || job.status === "failed" ? <Why id={job.id} /> : null}
       {run?.error == null ? null : (
-        <Panel title={run.error.type} actions={<CopyButton text={`${run.error.type}: ${run.error.message}\n${run.error.trace ?? ""}`} label="Copy the error" />}>
+        <Panel
+          title={run.error.type}
+          actions={
+            <CopyButton
+              text={`${run.error.type}: ${run.error.message}\n${run.error.trace ?? ""}`}
+              label="Copy the error"
+            />
+          }
+        >
           <p class="error-text">
             <bdi>{run.error.message}</bdi>
           </p>
@@ -49,7 +61,10 @@ function JobDetails({ job }: { readonly job: Job }) {
       )}
       <div class="columns wide-left">
         <div class="stack">
-          <Panel title="What happened" note={job.chain.length > 1 ? `${job.chain.length} jobs in this chain` : undefined}>
+          <Panel
+            title="What happened"
+            note={job.chain.length > 1 ? `${job.chain.length} jobs in this chain` : undefined}
+          >
             <Chain job={job} />
           </Panel>
           {job.logs.length === 0 ? null : (
@@ -69,7 +84,12 @@ function JobDetails({ job }: { readonly job: Job }) {
             <KeyValues
               facts={[
                 ["Id", <Id key="id" id={job.id} />],
-                ["Queue", <a key="queue" href={href(`/queues/${segment(job.queue)}`)}>{job.queue}</a>],
+                [
+                  "Queue",
+                  <a key="queue" href={href(`/queues/${segment(job.queue)}`)}>
+                    {job.queue}
+                  </a>,
+                ],
                 ["Priority", String(job.priority)],
                 ["Attempt", `${job.attempt} of ${job.attempts}`],
                 ["Losses", job.losses === 0 ? null : String(job.losses)],
@@ -80,10 +100,27 @@ function JobDetails({ job }: { readonly job: Job }) {
                 ["Took", run === null ? null : <Took key="took" ms={run.durationMs} />],
                 ["Key", job.key],
                 ["Tags", job.tags.join(", ")],
-                ["Template", job.template === null ? null : <a key="t" href={href(`/templates/${segment(job.template)}`)}>{job.template}</a>],
-                ["Session", job.sessionId === null ? null : <Id key="s" id={job.sessionId} href={href(`/sessions/${job.sessionId}`)} />],
+                [
+                  "Template",
+                  job.template === null ? null : (
+                    <a key="t" href={href(`/templates/${segment(job.template)}`)}>
+                      {job.template}
+                    </a>
+                  ),
+                ],
+                [
+                  "Session",
+                  job.sessionId === null ? null : (
+                    <Id key="s" id={job.sessionId} href={href(`/sessions/${job.sessionId}`)} />
+                  ),
+                ],
                 ["Run", job.runId === null ? null : <Id key="r" id={job.runId} href={href(`/runs/${job.runId}`)} />],
-                ["Caused by", job.cause === null ? null : <Id key="c" id={job.cause.runId} href={href(`/runs/${job.cause.runId}`)} />],
+                [
+                  "Caused by",
+                  job.cause === null ? null : (
+                    <Id key="c" id={job.cause.runId} href={href(`/runs/${job.cause.runId}`)} />
+                  ),
+                ],
                 ["Tells", job.notify === null ? null : `${job.notify.to} when ${job.notify.on.join(" or ")}`],
               ]}
             />
@@ -124,7 +161,15 @@ function Actions({ job, again }: { readonly job: Job; readonly again: () => void
   const { id, status, retriedBy } = job;
   const may = whyNot("operate");
   const isOpen = status === "waiting" || status === "queued" || status === "running";
-  const noRetry = may ?? (isOpen ? "It has not ended" : retriedBy === null ? (status === "completed" ? "It has completed; run it anew instead" : undefined) : "It was tried again already");
+  const noRetry =
+    may ??
+    (isOpen
+      ? "It has not ended"
+      : retriedBy === null
+        ? status === "completed"
+          ? "It has completed; run it anew instead"
+          : undefined
+        : "It was tried again already");
   return (
     <>
       <Button
@@ -153,7 +198,12 @@ function Actions({ job, again }: { readonly job: Job; readonly again: () => void
       <Button icon="copy" whyNot={may} onPress={() => setMaking(true)}>
         Run anew
       </Button>
-      {isMaking ? <EnqueueDialog begun={{ name: job.name, params: job.params, queue: job.queue }} onClose={() => setMaking(false)} /> : null}
+      {isMaking ? (
+        <EnqueueDialog
+          begun={{ name: job.name, params: job.params, queue: job.queue }}
+          onClose={() => setMaking(false)}
+        />
+      ) : null}
     </>
   );
 }

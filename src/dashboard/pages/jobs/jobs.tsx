@@ -127,7 +127,11 @@ function Chosen({ ids, onDone }: { readonly ids: ReadonlySet<string>; readonly o
   );
 }
 
-type BulkOfFilterProps = { readonly text: string; readonly filter: ReturnType<typeof readJobFilter>; readonly onDone: () => void };
+type BulkOfFilterProps = {
+  readonly text: string;
+  readonly filter: ReturnType<typeof readJobFilter>;
+  readonly onDone: () => void;
+};
 
 /** What may be done to all that the filter fits: failed ones can be tried again, open ones cancelled. */
 function BulkOfFilter({ text, filter, onDone }: BulkOfFilterProps) {

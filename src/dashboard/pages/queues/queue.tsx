@@ -82,9 +82,24 @@ export function QueuePage() {
             <KeyValues
               facts={[
                 ["Running", <Utilisation key="u" queue={found} />],
-                ["Queued", <a key="q" href={href("/jobs", { q: `queue:${queue} status:queued` })}>{found.queued}</a>],
-                ["Waiting", <a key="w" href={href("/jobs", { q: `queue:${queue} status:waiting` })}>{found.waiting}</a>],
-                ["Failed", <a key="f" href={href("/jobs", { q: `queue:${queue} status:failed` })}>{found.failed}</a>],
+                [
+                  "Queued",
+                  <a key="q" href={href("/jobs", { q: `queue:${queue} status:queued` })}>
+                    {found.queued}
+                  </a>,
+                ],
+                [
+                  "Waiting",
+                  <a key="w" href={href("/jobs", { q: `queue:${queue} status:waiting` })}>
+                    {found.waiting}
+                  </a>,
+                ],
+                [
+                  "Failed",
+                  <a key="f" href={href("/jobs", { q: `queue:${queue} status:failed` })}>
+                    {found.failed}
+                  </a>,
+                ],
                 ["Oldest in line", <Time key="o" at={found.oldestAt} />],
                 ["Rate", found.rate === null ? "no limit" : rateText(found.rate)],
               ]}
@@ -136,7 +151,9 @@ export function QueuePage() {
           empty={<p class="empty-line">Nobody is in line: what comes starts at once.</p>}
         />
       </Panel>
-      {isLimiting && found !== undefined ? <Limits queue={found} onClose={() => setLimiting(false)} onDone={again} /> : null}
+      {isLimiting && found !== undefined ? (
+        <Limits queue={found} onClose={() => setLimiting(false)} onDone={again} />
+      ) : null}
     </Page>
   );
 }
@@ -157,9 +174,27 @@ function Movers({ job: { id, priority }, line, onMove }: MoversProps) {
   const noDown = may ?? (below?.priority === priority ? undefined : "It is the last of its priority");
   return (
     <span class="row end">
-      <Button icon="top" label="Move to the front" kind="quiet" whyNot={noUp} onPress={() => onMove(id, { first: true })} />
-      <Button icon="up" label="Move up" kind="quiet" whyNot={noUp} onPress={() => onMove(id, { before: above?.id ?? "" })} />
-      <Button icon="down" label="Move down" kind="quiet" whyNot={noDown} onPress={() => onMove(id, { after: below?.id ?? "" })} />
+      <Button
+        icon="top"
+        label="Move to the front"
+        kind="quiet"
+        whyNot={noUp}
+        onPress={() => onMove(id, { first: true })}
+      />
+      <Button
+        icon="up"
+        label="Move up"
+        kind="quiet"
+        whyNot={noUp}
+        onPress={() => onMove(id, { before: above?.id ?? "" })}
+      />
+      <Button
+        icon="down"
+        label="Move down"
+        kind="quiet"
+        whyNot={noDown}
+        onPress={() => onMove(id, { after: below?.id ?? "" })}
+      />
       <Prioritise id={id} priority={priority} />
     </span>
   );
@@ -170,7 +205,13 @@ function Prioritise({ id, priority }: { readonly id: string; readonly priority: 
   const [value, setValue] = useState(String(priority));
   return (
     <>
-      <Button icon="edit" label="Change its priority" kind="quiet" whyNot={whyNot("operate")} onPress={() => setAsking(true)} />
+      <Button
+        icon="edit"
+        label="Change its priority"
+        kind="quiet"
+        whyNot={whyNot("operate")}
+        onPress={() => setAsking(true)}
+      />
       {isAsking ? (
         <Confirm
           title="Change the priority"
@@ -217,11 +258,21 @@ function Limits({ queue: { queue, concurrency, rate }, onClose, onDone }: Limits
     >
       <label class="field">
         <span>How many may run at the same time</span>
-        <input type="text" placeholder="no limit" value={most} onInput={({ currentTarget }) => setMost(currentTarget.value)} />
+        <input
+          type="text"
+          placeholder="no limit"
+          value={most}
+          onInput={({ currentTarget }) => setMost(currentTarget.value)}
+        />
       </label>
       <label class="field">
         <span>How many may start per window</span>
-        <input type="text" placeholder="no limit, or 10/1m" value={pace} onInput={({ currentTarget }) => setPace(currentTarget.value)} />
+        <input
+          type="text"
+          placeholder="no limit, or 10/1m"
+          value={pace}
+          onInput={({ currentTarget }) => setPace(currentTarget.value)}
+        />
       </label>
     </Confirm>
   );

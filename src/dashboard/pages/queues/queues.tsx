@@ -75,7 +75,13 @@ export function Queues() {
 const snippet = `await book.jobs.enqueue(sendReceipt, { orderId: "o-17" }, { queue: "mail" });`;
 
 export function Utilisation({ queue: { running, concurrency } }: { readonly queue: Queue }) {
-  return <Meter value={running} max={concurrency} label={concurrency === null ? String(running) : `${running} of ${concurrency}`} />;
+  return (
+    <Meter
+      value={running}
+      max={concurrency}
+      label={concurrency === null ? String(running) : `${running} of ${concurrency}`}
+    />
+  );
 }
 
 export function rateText({ max, perMs }: { readonly max: number; readonly perMs: number }): string {

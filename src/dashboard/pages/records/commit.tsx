@@ -26,7 +26,12 @@ export function CommitPage() {
                   ["By", shown.actor],
                   ["Why", shown.reason],
                   ["Changes", String(shown.changes)],
-                  ["Made by run", shown.cause === null ? null : <Id key="r" id={shown.cause.runId} href={href(`/runs/${shown.cause.runId}`)} />],
+                  [
+                    "Made by run",
+                    shown.cause === null ? null : (
+                      <Id key="r" id={shown.cause.runId} href={href(`/runs/${shown.cause.runId}`)} />
+                    ),
+                  ],
                   ...Object.entries(shown.metadata).map(([name, value]) => [name, String(value)] as const),
                 ]}
               />

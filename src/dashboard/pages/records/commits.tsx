@@ -12,7 +12,11 @@ type Commit = VerbAnswer<"commits.list">["items"][number];
 
 const fields: readonly FilterField[] = [
   { name: "actor", hint: "who made it" },
-  { name: "type", hint: "what it changed", values: async () => (await ask("records.types", {})).items.map(({ name }) => name) },
+  {
+    name: "type",
+    hint: "what it changed",
+    values: async () => (await ask("records.types", {})).items.map(({ name }) => name),
+  },
   { name: "since", hint: "made from then on: 1h, 24h or a time", values: ["1h", "24h", "7d"] },
   { name: "until", hint: "made before then" },
 ];

@@ -8,6 +8,7 @@ export function keyText(key: Key): string {
 
 /** As segments of a path. */
 export function keyPath(key: Key): string {
-  const parts = typeof key === "string" ? [key] : [key.from, key.to, ...(key.instance === undefined ? [] : [key.instance])];
+  const parts =
+    typeof key === "string" ? [key] : [key.from, key.to, ...(key.instance === undefined ? [] : [key.instance])];
   return parts.map(encodeURIComponent).join("/");
 }

@@ -25,14 +25,21 @@ export function RecordPage() {
   const parts = [usePathParam("key"), usePathParam("to"), usePathParam("instance")].filter((part) => part !== "");
   const [from = "", to, instance] = parts;
   const key: Key = to === undefined ? from : { from, to, ...(instance === undefined ? {} : { instance }) };
-  const place = { type, key: to === undefined ? [from] : parts } as unknown as Pick<VerbInput<"records.history">, "type" | "key">;
+  const place = { type, key: to === undefined ? [from] : parts } as unknown as Pick<
+    VerbInput<"records.history">,
+    "type" | "key"
+  >;
   const history = useList("records.history", { ...place, limit: 200 }, { topics: ["record.committed"] });
   const blame = useVerb("records.blame", place, { topics: ["record.committed"] });
-  const versions = history.rows;
-  const chosen = Math.max(0, versions.findIndex(({ commit }) => String(commit) === url.get("at")));
+  const versions = history.rows.toSorted((a, b) => b.commit - a.commit);
+  const chosen = Math.max(
+    0,
+    versions.findIndex(({ commit }) => String(commit) === url.get("at")),
+  );
   const shown = versions[chosen];
   const compared = url.get("with");
-  const before = compared === undefined ? versions[chosen + 1] : versions.find(({ commit }) => String(commit) === compared);
+  const before =
+    compared === undefined ? versions[chosen + 1] : versions.find(({ commit }) => String(commit) === compared);
 
   return (
     <Page
@@ -42,25 +49,42 @@ export function RecordPage() {
         { text: type, href: href(`/records/${segment(type)}`) },
       ]}
       asks={{ verb: "records.history", input: place }}
-      actions={shown === undefined || chosen === 0 ? null : <Restore place={place} version={shown} again={history.again} />}
+      actions={
+        shown === undefined || chosen === 0 ? null : <Restore place={place} version={shown} again={history.again} />
+      }
     >
       {history.error === undefined ? null : <Failure error={history.error} onAgain={history.again} />}
       {shown === undefined ? null : (
         <>
           <Panel title="Its time" note={`${versions.length}${history.onMore === undefined ? "" : " or more"} versions`}>
-            <Slider versions={versions} chosen={chosen} onChoose={(at) => url.set({ at: at === 0 ? null : (versions[at]?.commit ?? null), with: null })} />
+            <Slider
+              versions={versions}
+              chosen={chosen}
+              onChoose={(at) => url.set({ at: at === 0 ? null : (versions[at]?.commit ?? null), with: null })}
+            />
           </Panel>
           <div class="columns">
-            <Panel title={chosen === 0 ? "As it is" : `As it was from ${exact(shown.at)}`} note={`revision ${shown.revision}`}>
-              {shown.kind === "deleted" ? <p class="empty-line">It was deleted.</p> : <JsonView value={shown.value} label="Document" />}
+            <Panel
+              title={chosen === 0 ? "As it is" : `As it was from ${exact(shown.at)}`}
+              note={`revision ${shown.revision}`}
+            >
+              {shown.kind === "deleted" ? (
+                <p class="empty-line">It was deleted.</p>
+              ) : (
+                <JsonView value={shown.value} label="Document" />
+              )}
             </Panel>
             <Panel
               title="What changed"
               note={before === undefined ? "its first version" : `since ${exact(before.at)}`}
               actions={
-                <label class="switch row">
+                <label class="switch row compare">
                   <span class="small soft">beside</span>
-                  <select value={compared ?? ""} aria-label="Compare with" onChange={({ currentTarget }) => url.set({ with: currentTarget.value })}>
+                  <select
+                    value={compared ?? ""}
+                    aria-label="Compare with"
+                    onChange={({ currentTarget }) => url.set({ with: currentTarget.value })}
+                  >
                     <option value="">the version before</option>
                     {versions.map(({ commit, revision, at }) => (
                       <option key={commit} value={String(commit)}>{`revision ${revision}, ${exact(at)}`}</option>
@@ -72,7 +96,12 @@ export function RecordPage() {
               <Diff before={before?.value} after={shown.value} />
               <KeyValues
                 facts={[
-                  ["Commit", <a key="c" href={href(`/commits/${shown.commit}`)}>{shown.commit}</a>],
+                  [
+                    "Commit",
+                    <a key="c" href={href(`/commits/${shown.commit}`)}>
+                      {shown.commit}
+                    </a>,
+                  ],
                   ["By", shown.actor],
                   ["Why", shown.reason],
                   ["When", <Time key="w" at={shown.at} whole />],

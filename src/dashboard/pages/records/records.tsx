@@ -38,7 +38,11 @@ const then = await book.records.get(Order, "o-17", { asOf: "2026-11-01T00:00:00Z
 
 const columns: readonly Column<Type>[] = [
   { head: "Type", cell: ({ name }) => <bdi>{name}</bdi>, width: "minmax(120px, 1.2fr)" },
-  { head: "Kind", cell: ({ kind, from, to }) => (kind === "entity" ? "entity" : `relation from ${from ?? "?"} to ${to ?? "?"}`), width: "minmax(120px, 1.6fr)" },
+  {
+    head: "Kind",
+    cell: ({ kind, from, to }) => (kind === "entity" ? "entity" : `relation from ${from ?? "?"} to ${to ?? "?"}`),
+    width: "minmax(120px, 1.6fr)",
+  },
   { head: "Records", cell: ({ records }) => <Count of={records} />, width: "100px", align: "right" },
   { head: "Schema", cell: ({ schemaVersion }) => `version ${schemaVersion}`, width: "90px", minor: true },
 ];

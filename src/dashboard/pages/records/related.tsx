@@ -6,7 +6,9 @@ import { useVerb } from "../../state/use-verb.ts";
 
 export function Related({ type, entity }: { readonly type: string; readonly entity: string }) {
   const types = useVerb("records.types", {});
-  const relations = (types.data?.items ?? []).filter(({ kind, from, to }) => kind === "relation" && (from === type || to === type));
+  const relations = (types.data?.items ?? []).filter(
+    ({ kind, from, to }) => kind === "relation" && (from === type || to === type),
+  );
   const via = relations.map(({ name }) => name);
   const input = { type, key: entity, via, direction: "both", hops: 1 } as unknown as VerbInput<"records.traverse">;
   const { data } = useVerb("records.traverse", input, { topics: ["record.committed"], off: via.length === 0 });

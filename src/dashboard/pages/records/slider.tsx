@@ -2,7 +2,11 @@
 import { exact } from "../../state/clock.ts";
 import type { Version } from "./record.tsx";
 
-type SliderProps = { readonly versions: readonly Version[]; readonly chosen: number; readonly onChoose: (index: number) => void };
+type SliderProps = {
+  readonly versions: readonly Version[];
+  readonly chosen: number;
+  readonly onChoose: (index: number) => void;
+};
 
 /** `versions` are the newest first; the slider goes from left, the oldest, to right. */
 export function Slider({ versions, chosen, onChoose }: SliderProps) {
@@ -35,7 +39,9 @@ export function Slider({ versions, chosen, onChoose }: SliderProps) {
       />
       <div class="row small soft">
         <span>{exact(oldest)}</span>
-        <span class="grow center">{current === undefined ? "" : `${current.kind} by ${current.actor ?? "nobody named"}, ${exact(current.at)}`}</span>
+        <span class="grow center">
+          {current === undefined ? "" : `${current.kind} by ${current.actor ?? "nobody named"}, ${exact(current.at)}`}
+        </span>
         <span>{exact(versions[0]?.at ?? 0)}</span>
       </div>
     </div>

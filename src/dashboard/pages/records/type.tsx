@@ -22,7 +22,11 @@ export function RecordType() {
   const types = useVerb("records.types", {});
   const known = types.data?.items.find(({ name }) => name === type);
   const filters = filtersOf(text);
-  const input = { type, ...(filters.length === 0 ? {} : { filters }), ...(asOf === undefined ? {} : { asOf }) } as VerbInput<"records.list">;
+  const input = {
+    type,
+    ...(filters.length === 0 ? {} : { filters }),
+    ...(asOf === undefined ? {} : { asOf }),
+  } as VerbInput<"records.list">;
   const records = useList("records.list", input, asOf === undefined ? { topics: ["record.committed"] } : {});
   const names = fieldsOf(known?.schema);
   const [moment, setMoment] = useState(asOf ?? "");
@@ -34,14 +38,25 @@ export function RecordType() {
       width: "minmax(60px, 1fr)",
       minor: true,
     })),
-    ...(names.length === 0 ? [{ head: "Document", cell: ({ value }: Row) => <code class="faint">{brief(value)}</code>, width: "minmax(0, 3fr)" }] : []),
+    ...(names.length === 0
+      ? [
+          {
+            head: "Document",
+            cell: ({ value }: Row) => <code class="faint">{brief(value)}</code>,
+            width: "minmax(0, 3fr)",
+          },
+        ]
+      : []),
     { head: "Revision", cell: ({ revision }) => revision, width: "76px", align: "right" },
   ];
   return (
     <Page title={type} crumbs={[{ text: "Records", href: href("/records") }]} asks={{ verb: "records.list", input }}>
       <div class="row wrap">
         <div class="grow">
-          <FilterBar fields={names.map((name): FilterField => ({ name, hint: "equals; or >, <, * for contains" }))} label={`Filter ${type}`} />
+          <FilterBar
+            fields={names.map((name): FilterField => ({ name, hint: "equals; or >, <, * for contains" }))}
+            label={`Filter ${type}`}
+          />
         </div>
         <label class="row as-of">
           <span class="small soft">As of</span>
@@ -89,7 +104,14 @@ function filtersOf(text: string): readonly string[] {
     .filter(({ name, value }) => name !== "" && value !== "")
     .map(({ name, value }) => {
       const [, sign = "", rest = ""] = /^(>=|<=|>|<|!|\*)?(.*)$/s.exec(value) ?? [];
-      const words: Readonly<Record<string, string>> = { ">": "gt", "<": "lt", ">=": "gte", "<=": "lte", "!": "ne", "*": "contains" };
+      const words: Readonly<Record<string, string>> = {
+        ">": "gt",
+        "<": "lt",
+        ">=": "gte",
+        "<=": "lte",
+        "!": "ne",
+        "*": "contains",
+      };
       return `${name} ${words[sign] ?? "eq"} ${asJson(rest)}`;
     });
 }

@@ -36,7 +36,15 @@ export function RunPage() {
         {(data) => (
           <div class="stack">
             {data.error === null ? null : (
-              <Panel title={data.error.type} actions={<CopyButton text={`${data.error.type}: ${data.error.message}\n${data.error.trace ?? ""}`} label="Copy the error" />}>
+              <Panel
+                title={data.error.type}
+                actions={
+                  <CopyButton
+                    text={`${data.error.type}: ${data.error.message}\n${data.error.trace ?? ""}`}
+                    label="Copy the error"
+                  />
+                }
+              >
                 <p class="error-text">
                   <bdi>{data.error.message}</bdi>
                 </p>
@@ -52,11 +60,43 @@ export function RunPage() {
                   ["Ended", <Time key="e" at={data.endedAt} whole />],
                   ["Took", <Took key="t" ms={data.durationMs} />],
                   ["Attempt", String(data.attempt)],
-                  ["Job", data.jobId === null ? null : <Id key="j" id={data.jobId} href={href(`/jobs/${segment(data.jobId)}`)} />],
-                  ["Event", data.event === null ? null : data.event.id === null ? data.event.topic : <a key="ev" href={href(`/events/${segment(data.event.id)}`)}>{data.event.topic}</a>],
-                  ["App", data.app === null ? null : <a key="a" href={href(`/apps/${segment(data.app.key)}`)}>{`${data.app.key} #${data.app.instance}`}</a>],
-                  ["Session", data.sessionId === null ? null : <Id key="se" id={data.sessionId} href={href(`/sessions/${data.sessionId}`)} />],
-                  ["Caused by", data.cause === null ? null : <Id key="c" id={data.cause.runId} href={href(`/runs/${data.cause.runId}`)} />],
+                  [
+                    "Job",
+                    data.jobId === null ? null : (
+                      <Id key="j" id={data.jobId} href={href(`/jobs/${segment(data.jobId)}`)} />
+                    ),
+                  ],
+                  [
+                    "Event",
+                    data.event === null ? null : data.event.id === null ? (
+                      data.event.topic
+                    ) : (
+                      <a key="ev" href={href(`/events/${segment(data.event.id)}`)}>
+                        {data.event.topic}
+                      </a>
+                    ),
+                  ],
+                  [
+                    "App",
+                    data.app === null ? null : (
+                      <a
+                        key="a"
+                        href={href(`/apps/${segment(data.app.key)}`)}
+                      >{`${data.app.key} #${data.app.instance}`}</a>
+                    ),
+                  ],
+                  [
+                    "Session",
+                    data.sessionId === null ? null : (
+                      <Id key="se" id={data.sessionId} href={href(`/sessions/${data.sessionId}`)} />
+                    ),
+                  ],
+                  [
+                    "Caused by",
+                    data.cause === null ? null : (
+                      <Id key="c" id={data.cause.runId} href={href(`/runs/${data.cause.runId}`)} />
+                    ),
+                  ],
                 ]}
               />
             </Panel>

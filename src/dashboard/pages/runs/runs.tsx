@@ -17,7 +17,11 @@ const kinds = ["job", "listener", "schedule", "delivery", "call", "catch_up", "d
 
 export const runFields: readonly FilterField[] = [
   { name: "status", hint: "how it ended", values: statuses },
-  { name: "name", hint: "of this job, listener or schedule", values: async () => (await ask("runs.summary", {})).items.map(({ name }) => name) },
+  {
+    name: "name",
+    hint: "of this job, listener or schedule",
+    values: async () => (await ask("runs.summary", {})).items.map(({ name }) => name),
+  },
   { name: "kind", hint: "what it was for", values: kinds },
   { name: "app", hint: "of this app", values: async () => (await ask("apps.list", {})).items.map(({ key }) => key) },
   { name: "session", hint: "what this session ran" },
@@ -26,8 +30,10 @@ export const runFields: readonly FilterField[] = [
 
 export function readRunFilter(text: string): Filter {
   const terms = parseFilter(text);
-  const fields = ["status", "name", "kind", "app", "session", "since", "until"].map((name) => [name, valueOf(terms, name)] as const);
-  return Object.fromEntries(fields.filter(([, value]) => value !== undefined)) as Filter;
+  const fields = ["status", "name", "kind", "app", "session", "since", "until"].map(
+    (name) => [name, valueOf(terms, name)] as const,
+  );
+  return Object.fromEntries(fields.filter(([, value]) => value !== undefined));
 }
 
 export function Runs() {
@@ -67,9 +73,18 @@ export function Runs() {
 
 export const runColumns: readonly Column<Run>[] = [
   { head: "Run", cell: ({ name }) => <bdi>{name}</bdi>, width: "minmax(130px, 1.4fr)" },
-  { head: "Outcome", cell: ({ status, error }) => <Status status={status} note={error?.message.slice(0, 200)} />, width: "minmax(110px, 1.6fr)" },
+  {
+    head: "Outcome",
+    cell: ({ status, error }) => <Status status={status} note={error?.message.slice(0, 200)} />,
+    width: "minmax(110px, 1.6fr)",
+  },
   { head: "Kind", cell: ({ kind }) => kind.replace("_", " "), width: "84px", minor: true },
-  { head: "App", cell: ({ app }) => (app === null ? "–" : <bdi>{`${app.key} #${app.instance}`}</bdi>), width: "100px", minor: true },
+  {
+    head: "App",
+    cell: ({ app }) => (app === null ? "–" : <bdi>{`${app.key} #${app.instance}`}</bdi>),
+    width: "100px",
+    minor: true,
+  },
   { head: "Attempt", cell: ({ attempt }) => attempt, width: "70px", align: "right", minor: true },
   { head: "Took", cell: ({ durationMs }) => <Took ms={durationMs} />, width: "76px", align: "right" },
   { head: "Ended", cell: ({ endedAt }) => <Time at={endedAt} />, width: "88px" },

@@ -13,7 +13,10 @@ export function Backfill({ name, onClose, onDone }: Props) {
   const [from, setFrom] = useState(() => localText(serverNow() - 86_400_000));
   const [to, setTo] = useState(() => localText(serverNow()));
   const [count, setCount] = useState<string | undefined>(undefined);
-  const span = (): { from: string; to: string } => ({ from: new Date(from).toISOString(), to: new Date(to).toISOString() });
+  const span = (): { from: string; to: string } => ({
+    from: new Date(from).toISOString(),
+    to: new Date(to).toISOString(),
+  });
   return (
     <Confirm
       title={`Backfill ${name}`}
@@ -28,11 +31,19 @@ export function Backfill({ name, onClose, onDone }: Props) {
     >
       <label class="field">
         <span>From</span>
-        <input type="datetime-local" value={from} onInput={({ currentTarget }) => (setFrom(currentTarget.value), setCount(undefined))} />
+        <input
+          type="datetime-local"
+          value={from}
+          onInput={({ currentTarget }) => (setFrom(currentTarget.value), setCount(undefined))}
+        />
       </label>
       <label class="field">
         <span>To</span>
-        <input type="datetime-local" value={to} onInput={({ currentTarget }) => (setTo(currentTarget.value), setCount(undefined))} />
+        <input
+          type="datetime-local"
+          value={to}
+          onInput={({ currentTarget }) => (setTo(currentTarget.value), setCount(undefined))}
+        />
       </label>
       <div class="row">
         <Button

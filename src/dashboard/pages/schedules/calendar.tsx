@@ -27,7 +27,11 @@ export function Calendar({ decisions, zone }: { readonly decisions: readonly Dec
               key={name}
               class={day === undefined ? "" : day.missed > 0 ? "missed" : "fired"}
               style={day === undefined ? {} : { "--share": String(0.25 + 0.75 * (day.fired / most)) }}
-              title={day === undefined ? `${name}: no slot` : `${name}: ${day.fired} fired${day.missed === 0 ? "" : `, ${day.missed} not`}`}
+              title={
+                day === undefined
+                  ? `${name}: no slot`
+                  : `${name}: ${day.fired} fired${day.missed === 0 ? "" : `, ${day.missed} not`}`
+              }
             />
           );
         })}

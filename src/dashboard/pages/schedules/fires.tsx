@@ -7,7 +7,11 @@ import { useVerb } from "../../state/use-verb.ts";
 /** The next ten, by the schedule's clock and by the reader's, with a mark where the clocks change. */
 export function Fires({ name, zone }: { readonly name: string; readonly zone: string }) {
   const here = zoneName(zone);
-  const { data, error } = useVerb("schedules.preview", { name, ...(here === zone ? {} : { here }) }, { topics: ["schedule.decided"] });
+  const { data, error } = useVerb(
+    "schedules.preview",
+    { name, ...(here === zone ? {} : { here }) },
+    { topics: ["schedule.decided"] },
+  );
   const fires = data === undefined ? [] : "fires" in data ? data.fires : data.after;
   return (
     <Panel title="Next fires" note={here === zone ? zone : `${zone}, and ${here}`}>
@@ -19,7 +23,9 @@ export function Fires({ name, zone }: { readonly name: string; readonly zone: st
               {there}
               {here === zone || there === local ? null : <span class="faint"> · {local}</span>}
             </span>
-            {dst === null ? null : <Status status="attention" note={dst === "gap" ? "the clock leaves this out" : "comes twice"} />}
+            {dst === null ? null : (
+              <Status status="attention" note={dst === "gap" ? "the clock leaves this out" : "comes twice"} />
+            )}
             <Time at={at} zone={zone} />
           </li>
         ))}

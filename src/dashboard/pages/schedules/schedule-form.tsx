@@ -16,7 +16,9 @@ type Props = { readonly schedule?: Schedule; readonly onClose: () => void; reado
 
 export function ScheduleForm({ schedule, onClose, onDone }: Props) {
   const [name, setName] = useState(schedule?.name ?? "");
-  const [kind, setKind] = useState<Kind>(schedule === undefined ? "cron" : schedule.kind === "once" ? "at" : schedule.kind);
+  const [kind, setKind] = useState<Kind>(
+    schedule === undefined ? "cron" : schedule.kind === "once" ? "at" : schedule.kind,
+  );
   const [when, setWhen] = useState(schedule?.expression ?? "0 7 * * *");
   const [zone, setZone] = useState(schedule?.zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone);
   const [target, setTarget] = useState<"job" | "template" | "event">(schedule?.target.kind ?? "job");
@@ -28,10 +30,21 @@ export function ScheduleForm({ schedule, onClose, onDone }: Props) {
   useEffect(() => {
     const own = new AbortController();
     void waitAnywhere(250, own.signal)
-      .then(() => ask("schedules.preview", { [kind]: when, zone, count: 5 } as VerbInput<"schedules.preview">, { signal: own.signal }))
+      .then(() =>
+        ask(
+          "schedules.preview",
+          { [kind]: when, zone, count: 5 },
+          {
+            signal: own.signal,
+          },
+        ),
+      )
       .then((found) => {
         const fires = "fires" in found ? found.fires : found.after;
-        setPreview({ lines: fires.map(({ there, dst }) => `${there}${dst === null ? "" : ` (${dst})`}`), problem: undefined });
+        setPreview({
+          lines: fires.map(({ there, dst }) => `${there}${dst === null ? "" : ` (${dst})`}`),
+          problem: undefined,
+        });
       })
       .catch((error: unknown) => {
         if (!own.signal.aborted) setPreview({ lines: [], problem: messageOf(error) });
@@ -66,7 +79,13 @@ export function ScheduleForm({ schedule, onClose, onDone }: Props) {
         <div class="columns narrow">
           <label class="field">
             <span>Name</span>
-            <input type="text" required value={name} readOnly={schedule !== undefined} onInput={({ currentTarget }) => setName(currentTarget.value)} />
+            <input
+              type="text"
+              required
+              value={name}
+              readOnly={schedule !== undefined}
+              onInput={({ currentTarget }) => setName(currentTarget.value)}
+            />
           </label>
           <label class="field">
             <span>Kind</span>
@@ -78,12 +97,28 @@ export function ScheduleForm({ schedule, onClose, onDone }: Props) {
             </select>
           </label>
           <label class="field">
-            <span>{kind === "cron" ? "Expression" : kind === "every" ? "Interval" : kind === "daily" ? "Time of day" : "Moment"}</span>
+            <span>
+              {kind === "cron"
+                ? "Expression"
+                : kind === "every"
+                  ? "Interval"
+                  : kind === "daily"
+                    ? "Time of day"
+                    : "Moment"}
+            </span>
             <input
               type="text"
               class="mono"
               required
-              placeholder={kind === "cron" ? "0 7 * * *" : kind === "every" ? "90s" : kind === "daily" ? "07:00" : "2027-01-01T07:00:00Z"}
+              placeholder={
+                kind === "cron"
+                  ? "0 7 * * *"
+                  : kind === "every"
+                    ? "90s"
+                    : kind === "daily"
+                      ? "07:00"
+                      : "2027-01-01T07:00:00Z"
+              }
               aria-invalid={preview.problem !== undefined}
               value={when}
               onInput={({ currentTarget }) => setWhen(currentTarget.value)}
@@ -116,10 +151,20 @@ export function ScheduleForm({ schedule, onClose, onDone }: Props) {
           </label>
           <label class="field">
             <span>{target === "event" ? "Topic" : "Name"}</span>
-            <input type="text" required value={targetName} onInput={({ currentTarget }) => setTargetName(currentTarget.value)} />
+            <input
+              type="text"
+              required
+              value={targetName}
+              onInput={({ currentTarget }) => setTargetName(currentTarget.value)}
+            />
           </label>
         </div>
-        <SchemaForm label={target === "event" ? "Payload" : "Params"} schema={null} value={params} onChange={setParams} />
+        <SchemaForm
+          label={target === "event" ? "Payload" : "Params"}
+          schema={null}
+          value={params}
+          onChange={setParams}
+        />
         {failure === undefined ? null : (
           <p class="failure" role="alert">
             {failure}

@@ -85,7 +85,11 @@ function Decisions({ name, zone }: { readonly name: string; readonly zone: strin
   const [why, setWhy] = useState<number | undefined>(undefined);
   const columns: readonly Column<Decision>[] = [
     { head: "Slot", cell: ({ at }) => <Time at={at} zone={zone} whole />, width: "minmax(140px, 1fr)" },
-    { head: "Decision", cell: ({ kind, slots }) => <Status status={kind} note={slots > 1 ? `${slots} slots` : null} />, width: "minmax(110px, 1fr)" },
+    {
+      head: "Decision",
+      cell: ({ kind, slots }) => <Status status={kind} note={slots > 1 ? `${slots} slots` : null} />,
+      width: "minmax(110px, 1fr)",
+    },
     {
       head: "Made",
       cell: ({ jobId, eventId }) =>
@@ -179,14 +183,26 @@ function Actions({ schedule, again }: { readonly schedule: Schedule; readonly ag
           again();
         }}
       />
-      <Button icon="edit" whyNot={may ?? (source === "code" ? "A program declares it: edit it there" : undefined)} onPress={() => setAsked("edit")}>
+      <Button
+        icon="edit"
+        whyNot={may ?? (source === "code" ? "A program declares it: edit it there" : undefined)}
+        onPress={() => setAsked("edit")}
+      >
         Edit
       </Button>
       <Button icon="clock" whyNot={may} onPress={() => setAsked("backfill")}>
         Backfill
       </Button>
-      <Button icon="trash" kind="danger" label="Remove" whyNot={may ?? (source === "code" ? "A program declares it: remove it there" : undefined)} onPress={() => setAsked("remove")} />
-      {asked === "edit" ? <ScheduleForm schedule={schedule} onClose={() => setAsked(undefined)} onDone={again} /> : null}
+      <Button
+        icon="trash"
+        kind="danger"
+        label="Remove"
+        whyNot={may ?? (source === "code" ? "A program declares it: remove it there" : undefined)}
+        onPress={() => setAsked("remove")}
+      />
+      {asked === "edit" ? (
+        <ScheduleForm schedule={schedule} onClose={() => setAsked(undefined)} onDone={again} />
+      ) : null}
       {asked === "backfill" ? <Backfill name={name} onClose={() => setAsked(undefined)} onDone={again} /> : null}
       {asked === "remove" ? (
         <Confirm
@@ -201,7 +217,8 @@ function Actions({ schedule, again }: { readonly schedule: Schedule; readonly ag
           }}
         >
           <p>
-            What it has made stays. It is <a href={href(`/jobs`, { q: `schedule:${segment(name)}` })}>listed by the jobs</a>.
+            What it has made stays. It is{" "}
+            <a href={href(`/jobs`, { q: `schedule:${segment(name)}` })}>listed by the jobs</a>.
           </p>
         </Confirm>
       ) : null}

@@ -55,8 +55,17 @@ const snippet = `const everyMorning = schedule("every-morning", {
 const columns: readonly Column<Schedule>[] = [
   { head: "Schedule", cell: ({ name }) => <bdi>{name}</bdi>, width: "minmax(130px, 1.3fr)" },
   { head: "When", cell: ({ words }) => words, width: "minmax(130px, 1.6fr)", minor: true },
-  { head: "Makes", cell: ({ target }) => <bdi>{`${target.kind === "event" ? "event" : target.kind} ${target.name}`}</bdi>, width: "minmax(110px, 1.2fr)", minor: true },
-  { head: "State", cell: (each) => <Status status={stateOf(each)} note={each.paused?.note} />, width: "minmax(96px, 1fr)" },
+  {
+    head: "Makes",
+    cell: ({ target }) => <bdi>{`${target.kind === "event" ? "event" : target.kind} ${target.name}`}</bdi>,
+    width: "minmax(110px, 1.2fr)",
+    minor: true,
+  },
+  {
+    head: "State",
+    cell: (each) => <Status status={stateOf(each)} note={each.paused?.note} />,
+    width: "minmax(96px, 1fr)",
+  },
   { head: "Last fired", cell: ({ lastFiredAt }) => <Time at={lastFiredAt} />, width: "92px", minor: true },
   { head: "Next", cell: ({ nextAt, zone }) => <Time at={nextAt} zone={zone} />, width: "92px" },
   { head: "Fires", cell: ({ fires }) => fires.toLocaleString("en-US"), width: "70px", align: "right", minor: true },

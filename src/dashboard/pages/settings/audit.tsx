@@ -16,16 +16,35 @@ export function Audit() {
     <Panel title="Audit" note="every change that came through a server" flush>
       {no === undefined ? null : <p class="empty-line">{no}</p>}
       {audit.error === undefined ? null : <Failure error={audit.error} />}
-      <Table label="Audit" rows={audit.rows} columns={columns} idOf={({ id }) => id} onMore={audit.onMore} isReading={!audit.isKnown && no === undefined} empty={no === undefined ? <p class="empty-line">Nothing was changed yet.</p> : null} />
+      <Table
+        label="Audit"
+        rows={audit.rows}
+        columns={columns}
+        idOf={({ id }) => id}
+        onMore={audit.onMore}
+        isReading={!audit.isKnown && no === undefined}
+        empty={no === undefined ? <p class="empty-line">Nothing was changed yet.</p> : null}
+      />
     </Panel>
   );
 }
 
 const columns: readonly Column<Entry>[] = [
   { head: "Verb", cell: ({ verb }) => verb, width: "minmax(120px, 1fr)" },
-  { head: "On", cell: ({ subject, input }) => <bdi class="faint">{subject ?? brief(input)}</bdi>, width: "minmax(100px, 1.6fr)", minor: true },
+  {
+    head: "On",
+    cell: ({ subject, input }) => <bdi class="faint">{subject ?? brief(input)}</bdi>,
+    width: "minmax(100px, 1.6fr)",
+    minor: true,
+  },
   { head: "By", cell: ({ by }) => <bdi>{`${by.name} (${by.role})`}</bdi>, width: "minmax(100px, 1fr)" },
   { head: "From", cell: ({ from }) => from, width: "110px", minor: true },
-  { head: "Outcome", cell: ({ outcome }) => <Status status={outcome === null ? "pending" : outcome.status < 400 ? "ok" : "failed"} note={outcome?.code} />, width: "minmax(90px, 0.8fr)" },
+  {
+    head: "Outcome",
+    cell: ({ outcome }) => (
+      <Status status={outcome === null ? "pending" : outcome.status < 400 ? "ok" : "failed"} note={outcome?.code} />
+    ),
+    width: "minmax(90px, 0.8fr)",
+  },
   { head: "When", cell: ({ at }) => <Time at={at} />, width: "88px" },
 ];

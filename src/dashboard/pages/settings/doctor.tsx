@@ -14,7 +14,12 @@ export function Doctor() {
       title="Doctor"
       note="checks every promise the book makes"
       actions={
-        <Button icon="check" kind="main" whyNot={whyNot("admin", "book")} onPress={async () => setFound(await ask("book.doctor", {}))}>
+        <Button
+          icon="check"
+          kind="main"
+          whyNot={whyNot("admin", "book")}
+          onPress={async () => setFound(await ask("book.doctor", {}))}
+        >
           Examine the book
         </Button>
       }

@@ -13,8 +13,17 @@ export function Operations() {
   const operations = useList("operations.list", {}, { everyMs: 2000 });
   const columns: readonly Column<Operation>[] = [
     { head: "Operation", cell: ({ verb }) => verb, width: "minmax(130px, 1fr)" },
-    { head: "State", cell: ({ status, error }) => <Status status={status} note={error?.message} />, width: "minmax(110px, 1.4fr)" },
-    { head: "Done", cell: ({ done, total }) => (total === null ? done : `${done} of ${total}`), width: "110px", align: "right" },
+    {
+      head: "State",
+      cell: ({ status, error }) => <Status status={status} note={error?.message} />,
+      width: "minmax(110px, 1.4fr)",
+    },
+    {
+      head: "Done",
+      cell: ({ done, total }) => (total === null ? done : `${done} of ${total}`),
+      width: "110px",
+      align: "right",
+    },
     { head: "By", cell: ({ by }) => <bdi>{by?.name ?? "–"}</bdi>, width: "minmax(80px, 0.8fr)", minor: true },
     { head: "Began", cell: ({ startedAt }) => <Time at={startedAt} />, width: "92px" },
     {
@@ -37,7 +46,15 @@ export function Operations() {
   return (
     <Panel title="Operations" note="what takes minutes and was begun through a server" flush>
       {operations.error === undefined ? null : <Failure error={operations.error} />}
-      <Table label="Operations" rows={operations.rows} columns={columns} idOf={({ id }) => id} onMore={operations.onMore} isReading={!operations.isKnown} empty={<p class="empty-line">None yet.</p>} />
+      <Table
+        label="Operations"
+        rows={operations.rows}
+        columns={columns}
+        idOf={({ id }) => id}
+        onMore={operations.onMore}
+        isReading={!operations.isKnown}
+        empty={<p class="empty-line">None yet.</p>}
+      />
     </Panel>
   );
 }

@@ -21,10 +21,19 @@ export function Tokens() {
   const [secret, setSecret] = useState<string | undefined>(undefined);
   const columns: readonly Column<Token>[] = [
     { head: "Token", cell: ({ name }) => <bdi>{name}</bdi>, width: "minmax(110px, 1.2fr)" },
-    { head: "May", cell: ({ role, tenant }) => `${role} of ${tenant ?? "the whole book"}`, width: "minmax(130px, 1.2fr)" },
+    {
+      head: "May",
+      cell: ({ role, tenant }) => `${role} of ${tenant ?? "the whole book"}`,
+      width: "minmax(130px, 1.2fr)",
+    },
     { head: "State", cell: (token) => <Status status={stateOf(token)} />, width: "96px" },
     { head: "Made", cell: ({ createdAt }) => <Time at={createdAt} />, width: "92px", minor: true },
-    { head: "Ends", cell: ({ expiresAt }) => (expiresAt === null ? "never" : <Time at={expiresAt} />), width: "92px", minor: true },
+    {
+      head: "Ends",
+      cell: ({ expiresAt }) => (expiresAt === null ? "never" : <Time at={expiresAt} />),
+      width: "92px",
+      minor: true,
+    },
     { head: "Last used", cell: ({ lastUsedAt }) => <Time at={lastUsedAt} />, width: "92px", minor: true },
     { head: "", cell: (token) => <Revoke token={token} onDone={tokens.again} />, width: "90px", align: "right" },
   ];
@@ -40,7 +49,15 @@ export function Tokens() {
       }
     >
       {tokens.error === undefined ? null : <Failure error={tokens.error} />}
-      <Table label="Tokens" rows={tokens.rows} columns={columns} idOf={({ id }) => id} onMore={tokens.onMore} isReading={!tokens.isKnown} empty={<p class="empty-line">No tokens yet.</p>} />
+      <Table
+        label="Tokens"
+        rows={tokens.rows}
+        columns={columns}
+        idOf={({ id }) => id}
+        onMore={tokens.onMore}
+        isReading={!tokens.isKnown}
+        empty={<p class="empty-line">No tokens yet.</p>}
+      />
       {isMaking ? (
         <MakeToken
           onClose={() => setMaking(false)}
@@ -113,7 +130,12 @@ function MakeToken({ onClose, onMade }: { readonly onClose: () => void; readonly
     >
       <label class="field">
         <span>Name</span>
-        <input type="text" placeholder="billing service" value={name} onInput={({ currentTarget }) => setName(currentTarget.value)} />
+        <input
+          type="text"
+          placeholder="billing service"
+          value={name}
+          onInput={({ currentTarget }) => setName(currentTarget.value)}
+        />
       </label>
       <label class="field">
         <span>Role</span>
@@ -125,10 +147,20 @@ function MakeToken({ onClose, onMade }: { readonly onClose: () => void; readonly
       </label>
       <label class="field">
         <span>Ends after</span>
-        <input type="text" placeholder="never" value={expires} onInput={({ currentTarget }) => setExpires(currentTarget.value)} />
+        <input
+          type="text"
+          placeholder="never"
+          value={expires}
+          onInput={({ currentTarget }) => setExpires(currentTarget.value)}
+        />
       </label>
       <div class="field check">
-        <input id="whole-book" type="checkbox" checked={isWhole} onChange={({ currentTarget }) => setWhole(currentTarget.checked)} />
+        <input
+          id="whole-book"
+          type="checkbox"
+          checked={isWhole}
+          onChange={({ currentTarget }) => setWhole(currentTarget.checked)}
+        />
         <label htmlFor="whole-book">For the whole book, all tenants</label>
       </div>
     </Confirm>
