@@ -127,7 +127,7 @@ function optionsOf(
     cursor: { sync: { key: sync.key }, y: false, points: { size: 6 }, drag: { x: true, y: false, setScale: false } },
     scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },
     axes: [
-      { ...axis, font, space: 70, size: 26 },
+      { ...axis, font, space: 76, size: 26, values: (_, values) => timeLabels(values) },
       { ...axis, font, size: 52, values: (_, values) => values.map((value) => format(value)) },
     ],
     series: [
@@ -155,6 +155,15 @@ function optionsOf(
       ],
     },
   };
+}
+
+/** Hours within a day or two, days beyond. */
+function timeLabels(seconds: readonly number[]): string[] {
+  const span = (seconds.at(-1) ?? 0) - (seconds[0] ?? 0);
+  return seconds.map((second) => {
+    const text = exact(second * 1000);
+    return span > 2 * 86_400 ? text.slice(5, 10) : text.slice(11, 16);
+  });
 }
 
 function varOf(tone: Series["tone"]): string {

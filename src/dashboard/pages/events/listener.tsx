@@ -22,8 +22,8 @@ export function ListenerPage() {
   const name = usePathParam("name");
   const asks = { verb: "listeners.show", input: { name } } as const;
   const listener = useVerb(asks.verb, asks.input, { topics: ["event.published", "run.ended"], everyMs: 10_000 });
-  const overview = useVerb("runs.overview", { name }, { topics: ["run.ended"] });
-  const runs = useList("runs.list", { name, limit: 20 }, { topics: ["run.ended"] });
+  const overview = useVerb("runs.overview", { name: `listener:${name}` }, { topics: ["run.ended"] });
+  const runs = useList("runs.list", { name: `listener:${name}`, limit: 20 }, { topics: ["run.ended"] });
   const { data } = listener;
   return (
     <Page

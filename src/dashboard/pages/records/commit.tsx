@@ -2,7 +2,6 @@ import type { VerbAnswer, VerbInput } from "../../../client/verbs.ts";
 import { Id } from "../../parts/copy.tsx";
 import { Diff } from "../../parts/diff.tsx";
 import { Answer, KeyValues, Page, Panel } from "../../parts/page.tsx";
-import { Status } from "../../parts/status.tsx";
 import { Time } from "../../parts/time.tsx";
 import { href, segment, usePathParam } from "../../state/url.ts";
 import { useVerb } from "../../state/use-verb.ts";
@@ -54,7 +53,7 @@ function ChangeShown({ change: { type, key, kind, revision, before, value } }: {
       note={`revision ${revision}`}
       actions={
         <>
-          <Status status={kind === "deleted" ? "discarded" : kind === "created" ? "ok" : "active"} note={kind} />
+          <span class="soft small">{kind}</span>
           <a class="button" href={href(`/records/${segment(type)}/${keyPath(key)}`)}>
             Its time
           </a>

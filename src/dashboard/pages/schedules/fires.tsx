@@ -20,8 +20,8 @@ export function Fires({ name, zone }: { readonly name: string; readonly zone: st
         {fires.map(({ at, local, there, dst }) => (
           <li key={at} class="row">
             <span class="grow cut">
-              {there}
-              {here === zone || there === local ? null : <span class="faint"> · {local}</span>}
+              {there.replace("T", " ")}
+              {here === zone || there === local ? null : <span class="faint"> · {local.replace("T", " ")}</span>}
             </span>
             {dst === null ? null : (
               <Status status="attention" note={dst === "gap" ? "the clock leaves this out" : "comes twice"} />

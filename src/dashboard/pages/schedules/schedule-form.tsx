@@ -42,7 +42,7 @@ export function ScheduleForm({ schedule, onClose, onDone }: Props) {
       .then((found) => {
         const fires = "fires" in found ? found.fires : found.after;
         setPreview({
-          lines: fires.map(({ there, dst }) => `${there}${dst === null ? "" : ` (${dst})`}`),
+          lines: fires.map(({ there, dst }) => `${there.replace("T", " ")}${dst === null ? "" : ` (${dst})`}`),
           problem: undefined,
         });
       })

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { VerbAnswer } from "../../../client/verbs.ts";
 import { Button } from "../../parts/button.tsx";
 import { Confirm } from "../../parts/dialog.tsx";
-import { Answer, KeyValues, Panel } from "../../parts/page.tsx";
+import { Answer, bytesText, KeyValues, Panel } from "../../parts/page.tsx";
 import { Table } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
 import { ask, whyNot } from "../../state/book.ts";
@@ -21,7 +21,12 @@ export function Retention() {
       {(answer) => (
         <div class="stack">
           <Panel title="How long things stay" note="one policy, applied soon after start and hourly">
-            <KeyValues facts={Object.entries(answer.policy).map(([name, rule]) => [name, ruleText(rule)] as const)} />
+            <KeyValues
+              facts={Object.entries(answer.policy).map(
+                ([name, rule]) =>
+                  [name, name === "sizeMax" && typeof rule === "number" ? bytesText(rule) : ruleText(rule)] as const,
+              )}
+            />
           </Panel>
           <Panel
             title="What would leave now"
