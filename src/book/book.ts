@@ -26,6 +26,7 @@ import type { LogTo } from "../open/log.ts";
 import type { Schedules } from "../schedules/schedules.ts";
 import type { Sinks } from "./sinks.ts";
 import type { Finding, Mended } from "./doctor.ts";
+import type { BookHealth } from "./health.ts";
 
 import type { Runs } from "../telemetry/runs.ts";
 import type { TelemetryReads } from "../telemetry/telemetry.ts";
@@ -143,6 +144,14 @@ export type Book = AsyncDisposable & {
   reseal(options?: { readonly dryRun?: boolean }): Promise<Resealed>;
   /** Where the book is, how large, and what made it. It is about all tenants: the size grows with what each of them writes. */
   info(): Promise<BookInfo & BookZone>;
+  /** How the book is for this tenant at this moment, and whether somebody should look: what is open, failed, late and behind, in one
+   *  cheap answer.
+   *
+   *  ```ts
+   *  const { verdict, reasons } = await book.health();
+   *  for (const { about, because } of reasons) console.log(verdict, about, because);
+   *  ``` */
+  health(): Promise<BookHealth>;
   /** Metrics of this tenant as Prometheus reads them (text, version 0.0.4), from the book as it is now.
    *
    *  ```ts

@@ -31,6 +31,7 @@ import { startTicker } from "../schedules/ticker.ts";
 import { sinkVerbs } from "./sinks.ts";
 import { namingCaller, outsideUnits, refuseInsideUnit, refuseVerb, wrapVerbs, type Of } from "../storage/unit.ts";
 import { examine, mend } from "./doctor.ts";
+import { readHealth } from "./health.ts";
 import { metrics } from "./metrics.ts";
 import { openRuns } from "../telemetry/runs.ts";
 import { telemetryReads } from "../telemetry/telemetry.ts";
@@ -192,6 +193,10 @@ export function createBook(rooms: Rooms, tenantId: string, { whole = false, name
       if (whole) return verb(...args);
       throw aboutAllTenants(`backups.${name}`);
     }),
+    async health() {
+      refuse("health");
+      return readAs({ tenant: tenantId, verb: "book.health" }, () => readHealth(store, tenantId, seenBy));
+    },
     async metrics() {
       refuse("metrics");
       const who = { tenant: tenantId, verb: "book.metrics", msMax: limits.reportMs };

@@ -161,6 +161,7 @@ export const routes = {
     info: {"route":"GET /info","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     tenants: {"route":"GET /tenants","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     doctor: {"route":"GET /doctor","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
+    health: {"route":"GET /health","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     recover: {"route":"POST /recover","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     mend: {"route":"POST /mend","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     reseal: {"route":"POST /reseal","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},

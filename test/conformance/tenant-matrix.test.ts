@@ -185,6 +185,7 @@ function questions(book: Book, word: string, id: Record<string, string>): Record
     "records.commits": () => book.records.commits(),
     "records.commit": () => book.records.commit(1),
     "records.changes": () => book.records.changes(1),
+    health: () => book.health(),
     metrics: () => book.metrics(),
     doctor: () => book.doctor(),
     info: () => book.info(),

@@ -407,6 +407,7 @@ export const worst: Readonly<Record<string, Row>> = {
   "book.errors": { "a year": always({ ...page, since: "365d" }) },
   "book.logs": { "a year": always({ ...page, since: "365d" }) },
   "book.metrics": { "many queues": every },
+  "book.health": { "many rows": every },
   "book.info": { "any input": every },
   "book.tenants": { "any input": every },
   "book.doctor": { "many rows": every },

@@ -1,0 +1,63 @@
+// health: how the book is at this moment, and whether somebody should look.
+import type { Behind, BookHealth, Counted } from "../../index.ts";
+import { droppedOf } from "../memory/tally.ts";
+import { ago, bytes, fields, sentence, state, words, type Cell, type Part } from "../shown.ts";
+import { read } from "../verb.ts";
+
+export const health = {
+  health: read({
+    words: "health",
+    about: "say how the book is at this moment, and whether somebody should look",
+    more: `The verdict is ok, attention (somebody should look at something) or trouble (work does not flow), and each
+reason is a sentence. It costs the same beside a million jobs: nothing is counted beyond 10,000 ("over"),
+and of each listener's queue only the first deliveries are looked at. It is of the tenant that the book
+is seen as; the size of the book and what telemetry lost are of the whole book, and shown to nobody else.
+The exit code is 0 when it is ok, and 20 when somebody should look.`,
+    examples: ["health --tenant acme"],
+    run: (book): Promise<BookHealth> => book.health(),
+    show: healthPage,
+    verdict: ({ verdict }) => (verdict === "ok" ? undefined : "found"),
+  }),
+};
+
+function healthPage(found: BookHealth): (string | Part)[] {
+  const { verdict, reasons, jobs, runs, schedules, calls, paused, size, dropped } = found;
+  const { oldestDue: due } = jobs;
+  const { next } = schedules;
+  const held = [...paused.queues.map(({ name }) => `queue ${name}`), ...paused.names.map(({ name }) => name)];
+  const lost = droppedOf(dropped);
+  return [
+    sentence(state(verdict)),
+    ...reasons.map(({ because }) => because),
+    fields({
+      jobs: `${upTo(jobs.waiting)} waiting, ${upTo(jobs.queued)} queued, ${upTo(jobs.running)} running`,
+      "oldest due": due === null ? null : words(due.name, ago(due.dueAt), due.id),
+      "runs in 24 h": `${runs.ended}, ${runs.failed} failed`,
+      "next schedule": next === null ? null : words(next.name, ago(next.nextAt)),
+      "late schedules": none(schedules.late),
+      "dead letters": none(found.deadLetters),
+      calls: `${upTo(calls.scheduled)} scheduled, ${upTo(calls.running)} running, ${upTo(calls.failed)} failed in 24 h`,
+      "listeners behind": behindCell(found.listeners.items),
+      "sinks behind": behindCell(found.sinks.items),
+      sessions: `${found.sessionsRunning} running`,
+      paused: held.length === 0 ? null : held.join(", "),
+      size: size === null ? null : `${bytes(size.bytes)}, and ${bytes(size.walBytes)} in the write-ahead log`,
+      dropped: lost === "" ? null : lost,
+    }),
+  ];
+}
+
+function upTo({ count, more }: Counted): string {
+  return more ? `over ${count}` : String(count);
+}
+
+function none(counted: Counted): string | null {
+  return counted.count === 0 ? null : upTo(counted);
+}
+
+function behindCell(items: readonly Behind[]): Cell {
+  const each = items
+    .slice(0, 3)
+    .map((one) => `${one.name} (${upTo({ ...one, count: one.events })}, ${Math.round(one.seconds)} s)`);
+  return each.length === 0 ? null : each.join(", ");
+}
