@@ -18,7 +18,7 @@ type Load = () => Promise<FunctionComponent>;
 
 /** Each page is loaded when it is gone to. */
 const pages: readonly (readonly [path: string, load: Load])[] = [
-  ["/", async () => (await import("../pages/overview.tsx")).Overview],
+  ["/", async () => (await import("../pages/overview/overview.tsx")).Overview],
   ["/jobs", async () => (await import("../pages/jobs/jobs.tsx")).Jobs],
   ["/jobs/:id", async () => (await import("../pages/jobs/job.tsx")).JobPage],
   ["/queues", async () => (await import("../pages/queues/queues.tsx")).Queues],

@@ -1,14 +1,15 @@
 // Is work flowing, what failed and why, what happens next.
-import type { VerbAnswer } from "../../client/verbs.ts";
-import { Chart, type Mark } from "../parts/chart.tsx";
-import { Answer, Empty, Page, Panel, Tabs } from "../parts/page.tsx";
-import { Sparkline } from "../parts/sparkline.tsx";
-import { Status } from "../parts/status.tsx";
-import { Table, type Column } from "../parts/table.tsx";
-import { Time, Took } from "../parts/time.tsx";
-import { duration } from "../state/clock.ts";
-import { href, segment, useUrl } from "../state/url.ts";
-import { useVerb } from "../state/use-verb.ts";
+import type { VerbAnswer } from "../../../client/verbs.ts";
+import { Banner } from "./banner.tsx";
+import { Chart, type Mark } from "../../parts/chart.tsx";
+import { Answer, Empty, Page, Panel, Tabs } from "../../parts/page.tsx";
+import { Sparkline } from "../../parts/sparkline.tsx";
+import { Status } from "../../parts/status.tsx";
+import { Table, type Column } from "../../parts/table.tsx";
+import { Time, Took } from "../../parts/time.tsx";
+import { duration } from "../../state/clock.ts";
+import { href, segment, useUrl } from "../../state/url.ts";
+import { useVerb } from "../../state/use-verb.ts";
 
 type OverviewOf = VerbAnswer<"runs.overview">;
 type Group = VerbAnswer<"book.errors">["items"][number];
@@ -42,6 +43,7 @@ export function Overview() {
         />
       }
     >
+      <Banner />
       <Answer of={overview}>
         {(data) =>
           data.runs === 0 ? (
