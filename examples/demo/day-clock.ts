@@ -12,14 +12,24 @@ export type DayClock = Clock & {
 
 type Timer = { readonly at: number; readonly run: () => void };
 
-/** The engine looks after itself every second (a heartbeat) and every five (the others' heartbeats). A day has 86,400 seconds, so
- *  here it does so at each tenth. Everything else comes at its own moment. */
-const housekeepingMs = [1000, 5000];
-const tenSecondsMs = 10_000;
+const secondMs = 1000;
+
+/** The engine looks after itself: every second (a heartbeat), every five (those of others), about every fifteen (what others left
+ *  behind). A day has 86,400 seconds, so here it does that at each tenth second, or each minute; all else comes at its own moment. */
+function dueAt(now: number, ms: number, keepAlive: boolean): number {
+  if (ms === secondMs || ms === 5 * secondMs) return nextRound(now + ms, 10 * secondMs);
+  if (keepAlive && ms >= 7.5 * secondMs && ms <= 22.5 * secondMs) return nextRound(now + ms, 60 * secondMs);
+  return now + Math.max(0, ms);
+}
+
+function nextRound(at: number, stepMs: number): number {
+  return Math.ceil(at / stepMs) * stepMs;
+}
 
 /** What happens in one moment goes through a few turns of the loop before it sets the next timer. */
 const turnsPerMoment = 6;
-/** For how many turns more the day stands still for a request, and then, for so many milliseconds, for a program. Beyond that it goes on, a hundred times as fast as they do. */
+/** For how many turns more the day stands still for a request, and then, for so many milliseconds, for a program. Beyond that it
+ *  goes on, a hundred times as fast as they do. */
 const patienceTurns = 400;
 const patienceMs = 5;
 const meanwhileMs = 100;
@@ -29,14 +39,11 @@ export function createDayClock(from: number, signal?: AbortSignal): DayClock {
   let nowMs = from;
   const timers = new Set<Timer>();
 
-  function after(ms: number, run: () => void): { cancel(): void } {
-    const at = housekeepingMs.includes(ms)
-      ? Math.ceil((nowMs + ms) / tenSecondsMs) * tenSecondsMs
-      : nowMs + Math.max(0, ms);
-    const timer = { at, run };
+  const after: Clock["after"] = (ms, run, { keepAlive = false } = {}) => {
+    const timer = { at: dueAt(nowMs, ms, keepAlive), run };
     timers.add(timer);
     return { cancel: () => void timers.delete(timer) };
-  }
+  };
 
   /** Fires all that is due at the next moment at which something is, if that is soon enough. */
   function fireNext(until: number): boolean {

@@ -9,7 +9,7 @@ export const sendReceipt = job("send-receipt", {
   queue: "mail",
   attempts: 3,
   backoff: ["15s", "1m"],
-  timeout: "20s",
+  timeout: "30s",
   async run({ orderId, to }, { attempt, log, signal }) {
     log(`a receipt for ${orderId} goes to ${to}`);
     await takes(between(80, 900, "mail", orderId, attempt), signal);

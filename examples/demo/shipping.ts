@@ -16,7 +16,6 @@ export const orderStock = listener("order-stock", {
         json: { orderId },
         tags: ["stock", orderId],
         correlationId: orderId,
-        timeout: "15s",
         retry: ["20s", "1m", "3m"],
       });
     }),
