@@ -47,7 +47,7 @@ export function Sinks() {
       minor: true,
     },
     {
-      head: "",
+      head: "Actions",
       cell: ({ name, paused }) => (
         <PauseButton
           what={`the sink ${name}`}

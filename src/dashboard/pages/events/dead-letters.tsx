@@ -113,7 +113,7 @@ function groupColumns(again: () => void): readonly Column<Group>[] {
     { head: "First", cell: ({ firstFailedAt }) => <Time at={firstFailedAt} />, width: "86px", minor: true },
     { head: "Last", cell: ({ lastFailedAt }) => <Time at={lastFailedAt} />, width: "86px" },
     {
-      head: "",
+      head: "Actions",
       cell: ({ listener, error }) => (
         <Redrive
           which={{ listener, error: error.type, message: error.message }}

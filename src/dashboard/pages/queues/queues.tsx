@@ -31,7 +31,7 @@ export function Queues() {
     { head: "Oldest", cell: ({ oldestAt }) => <Time at={oldestAt} />, width: "92px", minor: true },
     { head: "Rate", cell: ({ rate }) => (rate === null ? "–" : rateText(rate)), width: "100px", minor: true },
     {
-      head: "",
+      head: "Actions",
       cell: ({ queue, paused }) => (
         <PauseButton
           what={`the queue ${queue}`}

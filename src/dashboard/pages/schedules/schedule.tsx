@@ -104,7 +104,7 @@ function Decisions({ name, zone }: { readonly name: string; readonly zone: strin
     },
     { head: "Note", cell: ({ note }) => <bdi>{note}</bdi>, width: "minmax(0, 1fr)", minor: true },
     {
-      head: "",
+      head: "Actions",
       cell: ({ at }) => (
         <Button kind="quiet" onPress={() => setWhy(at)}>
           Why?

@@ -27,7 +27,7 @@ export function Operations() {
     { head: "By", cell: ({ by }) => <bdi>{by?.name ?? "–"}</bdi>, width: "minmax(80px, 0.8fr)", minor: true },
     { head: "Began", cell: ({ startedAt }) => <Time at={startedAt} />, width: "92px" },
     {
-      head: "",
+      head: "Actions",
       cell: ({ id, status }) => (
         <Button
           whyNot={whyNot("operate") ?? (status === "running" ? undefined : "It has ended")}

@@ -35,7 +35,7 @@ export function Tokens() {
       minor: true,
     },
     { head: "Last used", cell: ({ lastUsedAt }) => <Time at={lastUsedAt} />, width: "92px", minor: true },
-    { head: "", cell: (token) => <Revoke token={token} onDone={tokens.again} />, width: "90px", align: "right" },
+    { head: "Actions", cell: (token) => <Revoke token={token} onDone={tokens.again} />, width: "90px", align: "right" },
   ];
   return (
     <Panel
