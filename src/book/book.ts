@@ -26,6 +26,7 @@ import type { LogTo } from "../open/log.ts";
 import type { Schedules } from "../schedules/schedules.ts";
 import type { Sinks } from "./sinks.ts";
 import type { Finding, Mended } from "./doctor.ts";
+import type { FoundPage } from "./find.ts";
 import type { BookHealth } from "./health.ts";
 
 import type { Runs } from "../telemetry/runs.ts";
@@ -152,6 +153,13 @@ export type Book = AsyncDisposable & {
    *  for (const { about, because } of reasons) console.log(verdict, about, because);
    *  ``` */
   health(): Promise<BookHealth>;
+  /** What an id, the beginning of one (8 characters or more) or an exact name stands for.
+   *
+   *  ```ts
+   *  const { items } = await book.find("o-17");
+   *  for (const { kind, id, title } of items) console.log(kind, id, title);
+   *  ``` */
+  find(text: string): Promise<FoundPage>;
   /** Metrics of this tenant as Prometheus reads them (text, version 0.0.4), from the book as it is now.
    *
    *  ```ts

@@ -31,6 +31,7 @@ import { startTicker } from "../schedules/ticker.ts";
 import { sinkVerbs } from "./sinks.ts";
 import { namingCaller, outsideUnits, refuseInsideUnit, refuseVerb, wrapVerbs, type Of } from "../storage/unit.ts";
 import { examine, mend } from "./doctor.ts";
+import { findAll } from "./find.ts";
 import { readHealth } from "./health.ts";
 import { metrics } from "./metrics.ts";
 import { openRuns } from "../telemetry/runs.ts";
@@ -196,6 +197,11 @@ export function createBook(rooms: Rooms, tenantId: string, { whole = false, name
     async health() {
       refuse("health");
       return readAs({ tenant: tenantId, verb: "book.health" }, () => readHealth(store, tenantId, seenBy));
+    },
+    async find(text) {
+      refuse("find");
+      const who = { tenant: tenantId, verb: "book.find" };
+      return readAs(who, () => findAll(store, { tenant: tenantId, seenBy, text }));
     },
     async metrics() {
       refuse("metrics");

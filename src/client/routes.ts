@@ -162,6 +162,7 @@ export const routes = {
     tenants: {"route":"GET /tenants","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     doctor: {"route":"GET /doctor","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     health: {"route":"GET /health","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
+    find: {"route":"GET /find","places":["text"],"times":[],"durations":[],"lists":[],"answer":"json"},
     recover: {"route":"POST /recover","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     mend: {"route":"POST /mend","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     reseal: {"route":"POST /reseal","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},

@@ -97,6 +97,9 @@ export const limits = {
   deliveriesLookedAtMax: 1000,
   // What is named in an answer that tells how the book is; the rest is counted.
   healthNamesMax: 20,
+  // A person who looks something up reads no more answers than this, and of ids that begin alike so many are looked at.
+  foundMax: 20,
+  foundLookedAtMax: 10_000,
   // Bulk commands work in slices of this size, so that one command never holds the writer for seconds.
   bulkRowsMax: 10_000,
   // So many rows are written in one piece, for which the event loop is held a few milliseconds.

@@ -408,6 +408,10 @@ export const worst: Readonly<Record<string, Row>> = {
   "book.logs": { "a year": always({ ...page, since: "365d" }) },
   "book.metrics": { "many queues": every },
   "book.health": { "many rows": every },
+  "book.find": {
+    "the beginning of many ids": ({ job }) => ({ text: job.slice(0, 8) }),
+    "a name": always({ text: "work" }),
+  },
   "book.info": { "any input": every },
   "book.tenants": { "any input": every },
   "book.doctor": { "many rows": every },

@@ -6,7 +6,7 @@ import { maybe, text, word } from "../field.ts";
 import { bytes, copied, fields, lines, section, state, table, when, words, type Part } from "../shown.ts";
 import { ownerOf, scope, stretch } from "../memory/tally.ts";
 import { copy } from "./copy.ts";
-import { health } from "./health.ts";
+import { glance } from "./glance.ts";
 import { keep } from "./keep.ts";
 import { read } from "../verb.ts";
 
@@ -111,7 +111,7 @@ retention removes.`,
     verdict: ({ findings }) => (findings.length === 0 ? undefined : "found"),
   }),
 
-  ...health,
+  ...glance,
   ...keep,
   ...copy,
 };

@@ -1,10 +1,11 @@
-// health: how the book is at this moment, and whether somebody should look.
-import type { Behind, BookHealth, Counted } from "../../index.ts";
+// health and find: how the book is at this moment, and what an id or a name stands for.
+import type { Behind, BookHealth, Counted, FoundPage } from "../../index.ts";
 import { droppedOf } from "../memory/tally.ts";
-import { ago, bytes, fields, sentence, state, words, type Cell, type Part } from "../shown.ts";
+import { text } from "../field.ts";
+import { ago, bytes, copied, fields, sentence, state, table, when, words, type Cell, type Part } from "../shown.ts";
 import { read } from "../verb.ts";
 
-export const health = {
+export const glance = {
   health: read({
     words: "health",
     about: "say how the book is at this moment, and whether somebody should look",
@@ -17,6 +18,34 @@ The exit code is 0 when it is ok, and 20 when somebody should look.`,
     run: (book): Promise<BookHealth> => book.health(),
     show: healthPage,
     verdict: ({ verdict }) => (verdict === "ok" ? undefined : "found"),
+  }),
+
+  find: read({
+    words: "find <text>",
+    // A name may have any character in it.
+    http: "GET /find",
+    about: "say what an id, the beginning of one, or a name stands for",
+    more: `It looks for ids of jobs, runs, events, calls, groups, dead letters, sessions and operations, for names of
+templates, schedules, listeners, sinks, definitions of jobs, queues and apps, for keys of records and for
+numbers of commits, of the tenant. Of an id 8 characters are enough; a name or a key must be whole. At most 20
+are listed, what is meant exactly first, then the newest.`,
+    input: { text: text("an id, at least 8 characters of one, a name, a key or a number", "text") },
+    examples: ["find 019a3c5e", "find o-17"],
+    run: (book, { text: wanted }): Promise<FoundPage> => book.find(wanted),
+    show: ({ items, more }, { text: wanted }) => [
+      table(
+        items,
+        {
+          kind: ({ kind }) => kind,
+          id: ({ id, type }) => copied(type === null ? id : `${type} ${id}`),
+          title: ({ title }) => title,
+          status: ({ status }) => (status === null ? null : state(status)),
+          at: ({ at }) => when(at),
+        },
+        { none: `Nothing is called "${wanted}", and no id begins so.`, least: ["title", "at"] },
+      ),
+      ...(more ? ["There may be more: give more of the id."] : []),
+    ],
   }),
 };
 
