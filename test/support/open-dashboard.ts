@@ -88,7 +88,8 @@ function complaintsOf(page: Page, base: string): string[] {
   });
   page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
   page.on("request", (request) => {
-    if (!request.url().startsWith(base) && !request.url().startsWith("data:")) complaints.push(`asked ${request.url()}`);
+    if (!request.url().startsWith(base) && !request.url().startsWith("data:"))
+      complaints.push(`asked ${request.url()}`);
   });
   return complaints;
 }

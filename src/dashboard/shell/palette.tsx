@@ -2,13 +2,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { waitAnywhere } from "../../core/anywhere.ts";
 import { Dialog } from "../parts/dialog.tsx";
-import { Icon, type IconName } from "../parts/icon.tsx";
+import { Icon } from "../parts/icon.tsx";
 import { savedViews } from "../state/settings.ts";
 import { href, useUrl } from "../state/url.ts";
-import { findThings } from "./find.ts";
+import { findThings, type Choice } from "./find.ts";
 import { places } from "./places.ts";
-
-export type Choice = { readonly text: string; readonly hint: string; readonly icon: IconName; readonly href: string };
 
 export function Palette({ onClose }: { readonly onClose: () => void }) {
   const url = useUrl();

@@ -59,10 +59,6 @@ export function exact(at: number, { own, ms = false }: { own?: string | undefine
   return `${part["year"]}-${part["month"]}-${part["day"]} ${part["hour"]}:${part["minute"]}:${part["second"]}${fraction}`;
 }
 
-export function clockTime(at: number, own?: string): string {
-  return exact(at, { own }).slice(11, 16);
-}
-
 function makeFormat(timeZone: string): Intl.DateTimeFormat {
   return new Intl.DateTimeFormat("en-CA", {
     timeZone,

@@ -31,10 +31,6 @@ export function startLive(): void {
   void follow(own.signal);
 }
 
-export function stopLive(): void {
-  stop?.abort();
-}
-
 everyAnywhere(1000, () => {
   factsPerSecond.value = heard;
   heard = 0;
