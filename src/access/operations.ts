@@ -5,7 +5,16 @@
 //           ──► cancelled   on request, with what was done until then
 //           ──► lost        its process has ended; what was done until then stays
 import type { Timer } from "../core/clock.ts";
-import { asDaybookError, conflict, DaybookError, invalid, notFound, warnOf } from "../core/error.ts";
+import {
+  asDaybookError,
+  conflict,
+  DaybookError,
+  errorCodes,
+  invalid,
+  notFound,
+  warnOf,
+  type ErrorCode,
+} from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { checkName } from "../core/name.ts";
@@ -235,11 +244,13 @@ function kept(result: unknown): Pick<End, "result" | "resultRefused" | "error"> 
   }
 }
 
-/** What went wrong inside is for the log of the process: its message may hold a path or a statement. */
+/** Their messages say where the book is, or what the database said, which is for the owner of the machine and not for callers. */
+export const ownersAlone: ReadonlySet<ErrorCode> = new Set(["internal", "unavailable", "full", "incompatible"]);
+
 function failed(error: unknown): End {
   const { code, message } = asDaybookError(error);
-  const shown = code === "internal" ? "something went wrong inside: see what its process has logged" : message;
-  if (code === "internal") warnOf("DAYBOOK_OPERATION", "an operation failed", error);
+  const shown = ownersAlone.has(code) ? `${errorCodes[code].meaning} Its process has logged more.` : message;
+  if (ownersAlone.has(code)) warnOf("DAYBOOK_OPERATION", "an operation failed", error);
   return { ...nothing("failed"), error: { code, message: storableText(shown, limits.errorMessageBytesMax) } };
 }
 

@@ -1,6 +1,7 @@
 // Errors as callers of the server see them: problem+json with the codes of the library. What only the owner of the machine should
 // know (stacks, paths, statements) stays here.
-import { asDaybookError, describeError, errorCodes, type ErrorCode } from "../core/error.ts";
+import { ownersAlone } from "../access/operations.ts";
+import { asDaybookError, describeError, errorCodes, warnOf, type ErrorCode } from "../core/error.ts";
 import type { Logger } from "../open/log.ts";
 
 export type Problem = {
@@ -26,9 +27,6 @@ export class HttpRefusal extends Error {
   }
 }
 
-/** Their messages say where the book is, or what the database said; they are in the server's log. */
-const kept: ReadonlySet<ErrorCode> = new Set(["internal", "unavailable", "full", "incompatible"]);
-
 /** What a caller may see of an error's details: nothing that names this machine. */
 const hidden: ReadonlySet<string> = new Set(["path", "file", "sql", "statement", "location", "cause"]);
 
@@ -41,8 +39,8 @@ export function problemOf(error: unknown): { readonly problem: Problem; readonly
   const { status, meaning } = errorCodes[code];
   const shown = Object.entries(details).filter(([name, value]) => !hidden.has(name) && value !== undefined);
   const problem = {
-    ...plain(status, code, kept.has(code) ? meaning : message),
-    ...(shown.length === 0 || kept.has(code) ? {} : { details: Object.fromEntries(shown) }),
+    ...plain(status, code, ownersAlone.has(code) ? meaning : message),
+    ...(shown.length === 0 || ownersAlone.has(code) ? {} : { details: Object.fromEntries(shown) }),
   };
   return { problem, headers: status === 503 ? { "retry-after": retryAfterSeconds } : {} };
 }
@@ -66,9 +64,14 @@ export function problemResponse(error: unknown, more: Readonly<Record<string, st
 
 /** Says what went wrong on our side where its owner reads it, with what the caller is not told. */
 export function tellFailure(log: Logger | undefined, error: unknown, request: string): void {
-  if (log === undefined || error instanceof HttpRefusal) return;
+  if (error instanceof HttpRefusal) return;
   const { code, message } = asDaybookError(error);
   if (errorCodes[code].status < 500) return;
+  if (log === undefined) {
+    // The caller is told nothing of a defect, so it must not be lost.
+    if (code === "internal") warnOf("DAYBOOK_SERVER", `the request ${request} failed`, error);
+    return;
+  }
   const { trace } = describeError(error);
   log.error({ event: "http.failed", request, code, trace }, message);
 }

@@ -1,8 +1,12 @@
 // Idempotency-Key: a request that is sent twice takes effect once.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { z } from "zod";
+import { entity } from "../../src/index.ts";
 import { backends } from "../support/open-test.ts";
 import { openServer } from "../support/open-server.ts";
+
+const Order = entity("order", { schema: z.object({ id: z.string() }), key: "id" });
 
 for (const backend of backends) {
   test(`the same key in parallel has one effect, and each caller is told of it or to ask again (${backend})`, async (t) => {
@@ -43,6 +47,19 @@ for (const backend of backends) {
     assert.equal(otherRoute.status, 409);
     assert.equal(otherToken.headers.get("idempotency-replayed"), null);
     assert.equal(otherTenant.headers.get("idempotency-replayed"), null);
+  });
+
+  test(`a key of a change at one revision is refused for the same change at another (${backend})`, async (t) => {
+    const { ask } = await openServer(t, backend, { use: [Order] });
+    const put = (headers: Record<string, string>): Promise<Response> =>
+      ask("PUT", "/records/order", { body: { document: { id: "o-1" } }, headers });
+    await put({});
+
+    const first = await put({ "idempotency-key": "k", "if-match": '"7"' });
+    const other = await put({ "idempotency-key": "k", "if-match": '"1"' });
+
+    assert.match(await first.text(), /revision/);
+    assert.match(await other.text(), /was used for another request/);
   });
 
   test(`a refusal is kept like any other reply (${backend})`, async (t) => {
