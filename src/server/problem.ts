@@ -66,7 +66,8 @@ export function problemResponse(error: unknown, more: Readonly<Record<string, st
 export function tellFailure(log: Logger | undefined, error: unknown, request: string): void {
   if (error instanceof HttpRefusal) return;
   const { code, message } = asDaybookError(error);
-  if (errorCodes[code].status < 500) return;
+  // The caller is told of all others, and the access log says their status.
+  if (!ownersAlone.has(code) && code !== "unknown_outcome") return;
   if (log === undefined) {
     // The caller is told nothing of a defect, so it must not be lost.
     if (code === "internal") warnOf("DAYBOOK_SERVER", `the request ${request} failed`, error);
