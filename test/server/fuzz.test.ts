@@ -2,92 +2,13 @@
 // reply is what the document says.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { z } from "zod";
-import { entity, event, job, listener, open, relation, type Book } from "../../src/index.ts";
 import type { Schema } from "../../src/verbs/field.ts";
 import { backends } from "../support/open-test.ts";
 import { openServer, origin } from "../support/open-server.ts";
 import { misfit, resolve } from "../support/json-schema.ts";
 import { fc, isProof, seed } from "../support/property.ts";
+import { fillServed } from "../support/served-world.ts";
 import { requestOf, type Fuzzed, type Operation } from "../support/requests-of.ts";
-
-const Note = entity("note", { schema: z.object({ id: z.string(), text: z.string() }), key: "id", search: ["text"] });
-const Cites = relation("cites", { from: Note, to: Note, schema: z.object({ why: z.string() }) });
-const Said = event<{ text: string }>("said.aloud");
-const work = job("work", {
-  attempts: 1,
-  run({ fails }: { fails?: boolean }) {
-    if (fails === true) throw new Error("no");
-    return { done: true };
-  },
-});
-const hear = listener("hear", {
-  on: Said,
-  attempts: 1,
-  run() {
-    throw new Error("deaf");
-  },
-});
-const use = [Note, Cites, Said, work, hear];
-
-/** Something of everything; what it is called by is what the requests may name. */
-async function fill(url: string): Promise<Record<string, string[]>> {
-  const book = await open(url, { use });
-  const done = await book.jobs.enqueue(work, {}, { tags: ["a"], key: "k" });
-  const failed = await book.jobs.enqueue(work, { fails: true });
-  const said = await book.events.publish(Said, { text: "a" });
-  await workOff(book);
-  const waiting = await book.jobs.enqueue(work, {}, { in: "1d", queue: "mail" });
-  const group = await book.groups.create({ name: "batch", mode: "parallel" }, (add) => add.add(work, {}));
-  await book.templates.create("letter", { job: work });
-  await book.schedules.create("nightly", { every: "1h", job: work });
-  const call = await book.calls.submit({ url: "https://shop.example/a", in: "30d" });
-  await book.records.put(Note, { id: "n-1", text: "one" });
-  await book.records.put(Note, { id: "n-2", text: "two" });
-  await book.records.link(Cites, { from: "n-1", to: "n-2" }, { why: "so" });
-  const [run] = (await book.runs.list()).items;
-  const [dead] = (await book.deadLetters.list()).items;
-  const { id: token } = await book.tokens.create({ role: "read", tenant: "default" });
-  const { session } = await book.workers.attach({ names: ["remote"], host: "h" });
-  await book.jobs.enqueue("remote", {});
-  const [leased] = await book.workers.claim(session);
-  await book.close();
-  const [operation, decision] = ["019a3c5e-7b1f-7000-8000-3f2a9d0c1b2e", "2026-01-01T00:00:00Z"];
-  return {
-    jobs: [done.id, failed.id, waiting.id],
-    groups: [group.id],
-    templates: ["letter"],
-    schedules: ["nightly"],
-    slot: [decision],
-    events: [said.id],
-    topic: ["said.aloud", "said.*"],
-    listeners: ["hear"],
-    deadLetters: [dead?.id ?? ""],
-    calls: [call.id],
-    runs: [run?.id ?? ""],
-    queues: ["mail", "default"],
-    queue: ["mail", "default"],
-    sessions: [session],
-    session: [session],
-    workers: [leased?.lease ?? ""],
-    tokens: [token],
-    operations: [operation],
-    type: ["note", "cites"],
-    key: ["n-1", "n-2", "k"],
-    from: ["n-1"],
-    to: ["n-2"],
-    name: ["work", "hear", "letter", "nightly"],
-    job: ["work"],
-    template: ["letter"],
-    tenant: ["default"],
-  };
-}
-
-async function workOff(book: Book): Promise<void> {
-  const worker = await book.startWorker();
-  await worker.idle();
-  await worker.stop();
-}
 
 type Document = Schema & { readonly paths: Readonly<Record<string, Readonly<Record<string, Schema>>>> };
 
@@ -104,7 +25,7 @@ for (const backend of isProof ? backends : (["sqlite"] as const)) {
     };
     // Nothing is sent and nothing runs: what is asked for stays in the book.
     const { app, book, url, tokens } = await openServer(t, backend, { worker: false, app: { log } });
-    const known = await fill(url);
+    const known = await fillServed(url);
     const { items } = (await (await app.fetch(asked("GET", "/api/v1/jobs?limit=1", tokens.book))).json()) as Page;
     const document = (await (await app.fetch(new Request(`${origin}/api/v1/openapi.json`))).json()) as Document;
     // Its refusals are messages of another protocol.

@@ -274,7 +274,7 @@ function fitting(schema: Schema, pool: Place): fc.Arbitrary<unknown> {
     case "object":
       return objectOf(schema, pool);
     default:
-      return fc.oneof(fc.constantFrom({}, { id: "n-1", text: "one" }, { why: "so" }), fc.jsonValue({ maxDepth: 3 }));
+      return fc.oneof(fc.constantFrom({}, { id: "my-1", text: "one" }, { why: "so" }), fc.jsonValue({ maxDepth: 3 }));
   }
 }
 
