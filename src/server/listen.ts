@@ -1,6 +1,6 @@
 // The app behind a port of this machine: plain HTTP on loopback, HTTPS by files, and an end that lets what is under way finish.
 import { readFileSync } from "node:fs";
-import { createServer as createHttpServer, STATUS_CODES, type Server } from "node:http";
+import { createServer as createHttpServer, STATUS_CODES, type RequestListener, type Server } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
 import { isIP } from "node:net";
 import type { Duplex } from "node:stream";
@@ -59,10 +59,7 @@ export async function listen(app: App, options: ListenOptions = {}): Promise<Lis
     { errorHandler: () => problemResponse(unreadable(400), headersOfAll) },
   );
   const handle = (...asked: Parameters<typeof answer>): void => void answer(...asked);
-  const server: Server =
-    tls === undefined
-      ? createHttpServer(settings, handle)
-      : createHttpsServer({ ...settings, cert: pem(tls.cert, "cert"), key: pem(tls.key, "key") }, handle);
+  const server: Server = tls === undefined ? createHttpServer(settings, handle) : secureServer(tls, handle);
   server.on("checkExpectation", handle);
   server.on("clientError", (error, socket) => void refuseBytes(error, socket));
   server.maxConnections = connectionsMax;
@@ -128,6 +125,16 @@ async function textOf(response: Response) {
 /** The address as it stands in a URL. */
 export function hostOf(address: string): string {
   return isIP(address) === 6 ? `[${address}]` : address;
+}
+
+function secureServer(tls: { cert: string; key: string }, handle: RequestListener): Server {
+  const files = { cert: pem(tls.cert, "cert"), key: pem(tls.key, "key") };
+  try {
+    return createHttpsServer({ ...settings, ...files }, handle);
+  } catch (cause) {
+    const why = `${quote(tls.cert)} and ${quote(tls.key)} are no certificate and key in PEM that fit`;
+    throw invalid(`${why}: ${cause instanceof Error ? cause.message : quote(cause)}`, { cause });
+  }
 }
 
 function pem(path: string, what: string): string {
