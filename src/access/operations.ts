@@ -5,16 +5,7 @@
 //           ──► cancelled   on request, with what was done until then
 //           ──► lost        its process has ended; what was done until then stays
 import type { Timer } from "../core/clock.ts";
-import {
-  asDaybookError,
-  conflict,
-  DaybookError,
-  errorCodes,
-  invalid,
-  notFound,
-  warnOf,
-  type ErrorCode,
-} from "../core/error.ts";
+import { asDaybookError, conflict, DaybookError, invalid, notFound, warnOf } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { checkName } from "../core/name.ts";
@@ -28,6 +19,7 @@ import type { Row, Store, Tx } from "../storage/store.ts";
 import { andEqual, anyOf } from "../storage/word.ts";
 import type { Caller } from "./caller.ts";
 import { scrub } from "./scrub.ts";
+import { tellable } from "./tellable.ts";
 
 export const operationStatuses = ["running", "completed", "failed", "cancelled", "lost"] as const;
 export type OperationStatus = (typeof operationStatuses)[number];
@@ -244,13 +236,10 @@ function kept(result: unknown): Pick<End, "result" | "resultRefused" | "error"> 
   }
 }
 
-/** Their messages say where the book is, or what the database said, which is for the owner of the machine and not for callers. */
-export const ownersAlone: ReadonlySet<ErrorCode> = new Set(["internal", "unavailable", "full", "incompatible"]);
-
 function failed(error: unknown): End {
-  const { code, message } = asDaybookError(error);
-  const shown = ownersAlone.has(code) ? `${errorCodes[code].meaning} Its process has logged more.` : message;
-  if (ownersAlone.has(code)) warnOf("DAYBOOK_OPERATION", "an operation failed", error);
+  const { code, message, isKept } = tellable(error);
+  if (isKept) warnOf("DAYBOOK_OPERATION", "an operation failed", error);
+  const shown = isKept ? `${message} Its process has logged more.` : message;
   return { ...nothing("failed"), error: { code, message: storableText(shown, limits.errorMessageBytesMax) } };
 }
 

@@ -1,6 +1,6 @@
 // Errors as callers of the server see them: problem+json with the codes of the library. What only the owner of the machine should
 // know (stacks, paths, statements) stays here.
-import { ownersAlone } from "../access/operations.ts";
+import { tellable } from "../access/tellable.ts";
 import { asDaybookError, describeError, errorCodes, warnOf, type ErrorCode } from "../core/error.ts";
 import type { Logger } from "../open/log.ts";
 
@@ -27,20 +27,16 @@ export class HttpRefusal extends Error {
   }
 }
 
-/** What a caller may see of an error's details: nothing that names this machine. */
-const hidden: ReadonlySet<string> = new Set(["path", "file", "sql", "statement", "location", "cause"]);
-
 /** Who is refused for now may try again so much later. */
 const retryAfterSeconds = "1";
 
 export function problemOf(error: unknown): { readonly problem: Problem; readonly headers: Record<string, string> } {
   if (error instanceof HttpRefusal) return refusalOf(error);
-  const { code, message, details } = asDaybookError(error);
-  const { status, meaning } = errorCodes[code];
-  const shown = Object.entries(details).filter(([name, value]) => !hidden.has(name) && value !== undefined);
+  const { code, message, details } = tellable(error);
+  const { status } = errorCodes[code];
   const problem = {
-    ...plain(status, code, ownersAlone.has(code) ? meaning : message),
-    ...(shown.length === 0 || ownersAlone.has(code) ? {} : { details: Object.fromEntries(shown) }),
+    ...plain(status, code, message),
+    ...(Object.keys(details).length === 0 ? {} : { details }),
   };
   return { problem, headers: status === 503 ? { "retry-after": retryAfterSeconds } : {} };
 }
@@ -67,7 +63,7 @@ export function tellFailure(log: Logger | undefined, error: unknown, request: st
   if (error instanceof HttpRefusal) return;
   const { code, message } = asDaybookError(error);
   // The caller is told of all others, and the access log says their status.
-  if (!ownersAlone.has(code) && code !== "unknown_outcome") return;
+  if (!tellable(error).isKept && code !== "unknown_outcome") return;
   if (log === undefined) {
     // The caller is told nothing of a defect, so it must not be lost.
     if (code === "internal") warnOf("DAYBOOK_SERVER", `the request ${request} failed`, error);

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
-import { entity } from "../../src/index.ts";
+import { DaybookError, entity, type ErrorCode } from "../../src/index.ts";
+import { problemOf } from "../../src/server/problem.ts";
 import { backends } from "../support/open-test.ts";
 import { openServer } from "../support/open-server.ts";
 
@@ -238,4 +239,25 @@ test("a body that ends before it is whole is the caller's fault, and no failure 
 
   assert.equal(response.status, 400);
   assert.equal(told.length, 1);
+});
+
+test("what the database says of itself, and of this process, is told to no caller", () => {
+  const cases: [code: ErrorCode, details: Record<string, unknown>, status: number][] = [
+    ["busy", { sqlite: 5 }, 503],
+    ["conflict", { sqlite: 2067 }, 409],
+    ["forbidden", { sqlite: 8 }, 503],
+    ["unauthorized", { sqlstate: "28P01" }, 503],
+    ["not_found", { sqlstate: "3D000" }, 503],
+    ["unavailable", {}, 503],
+    ["internal", {}, 500],
+  ];
+
+  for (const [code, details, status] of cases) {
+    const { problem, headers } = problemOf(new DaybookError(code, "locked: /srv/shop.db, select 1", { details }));
+    assert.equal(problem.status, status, code);
+    assert.doesNotMatch(JSON.stringify(problem), /srv|select|sql/);
+    assert.equal(headers["retry-after"], status === 503 ? "1" : undefined);
+  }
+  const { problem } = problemOf(new DaybookError("conflict", "it has ended", { details: { id: "a", path: "/srv" } }));
+  assert.deepEqual([problem.detail, problem.details], ["it has ended", { id: "a" }]);
 });
