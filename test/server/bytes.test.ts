@@ -136,6 +136,20 @@ test("requests that stand one behind the other are answered one by one, and a bo
   assert.equal((await book.jobs.list()).items.length, 1);
 });
 
+test("a change that needs no body is asked for without one", async (t) => {
+  const { port, headers, json } = await openPort(t);
+  const { id } = await json<{ id: string }>("POST", "/jobs", { body: { name: "x" } });
+  const cancel = `POST /api/v1/jobs/${id}/cancel HTTP/1.1\r\n${headers}`;
+
+  const chunked = await say(port, `${cancel}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`);
+  const bare = await say(port, `${cancel}\r\n`);
+  const again = await say(port, `${cancel}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`);
+
+  assertProblem(chunked[0], 415, "a body of no named type");
+  assert.equal(bare[0]?.status, 200);
+  assertProblem(again[0], 409, "it has ended");
+});
+
 test("HEAD opens no stream and uses up no link", async (t) => {
   const { port, headers, app, ask, tokens } = await openPort(t);
   const link = `/login/${await app.link()}`;

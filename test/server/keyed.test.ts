@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
-import { entity } from "../../src/index.ts";
+import { DaybookError, entity } from "../../src/index.ts";
+import { keptReply } from "../../src/server/kept-reply.ts";
 import { backends } from "../support/open-test.ts";
 import { openServer } from "../support/open-server.ts";
 
@@ -76,3 +77,18 @@ for (const backend of backends) {
     assert.equal(second.headers.get("idempotency-replayed"), "true");
   });
 }
+
+test("what was done is said to its caller also if its reply cannot be kept", async () => {
+  const refuse = async (): Promise<never> => Promise.reject(new DaybookError("busy", "held"));
+  const replies = { begin: async () => ({ state: "fresh", id: "r" }) as const, finish: refuse, drop: refuse };
+  const caller = { tokenId: "t", name: "t", tenant: null, role: "admin", queues: null, names: null } as const;
+  const reply = { status: 200, headers: {}, body: '{"id":"j-1"}' };
+
+  const said = await keptReply(
+    { replies },
+    { key: "k", caller, tenant: "default", route: "POST /jobs", body: "{}" },
+    async () => reply,
+  );
+
+  assert.equal(said, reply);
+});
