@@ -41,6 +41,7 @@ export function openBookRoutes(book: Book, options: Options, same?: BookRoutes):
   const { access } = book;
   const scheduler = same?.scheduler ?? createScheduler(book);
   const streams = createOpenStreams();
+  const ending = new AbortController();
   const live = openLiveStreams(roomsOf(book).store);
   const gate = createGate(book, options);
   const share = createShare(options.requestsMax ?? requestsMaxDefault);
@@ -67,6 +68,7 @@ export function openBookRoutes(book: Book, options: Options, same?: BookRoutes):
       caller: found.caller,
       tenant: found.tenant,
       book: gate.bookFor(verb, found),
+      ending: ending.signal,
       requestId: env.requestId,
       from: env.address,
       stillKnown: () => gate.stillKnown(found),
@@ -135,6 +137,7 @@ export function openBookRoutes(book: Book, options: Options, same?: BookRoutes):
     },
     link: () => access.link({ role: "admin", tenant: null }),
     async close() {
+      ending.abort();
       streams.close();
       live.close();
       await scheduler.stop();

@@ -3,7 +3,7 @@
 import { hash } from "node:crypto";
 import type { Access } from "../access/access.ts";
 import type { Operation } from "../access/operations.ts";
-import { invalid } from "../core/error.ts";
+import { DaybookError, invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import type { Call, Verb } from "../verbs/verb.ts";
 import { toWire, type Outputs } from "../verbs/wire.ts";
@@ -28,6 +28,8 @@ export type Asked = Calling & {
   readonly base: string;
   readonly outputs: Outputs;
   readonly streams: OpenStreams;
+  /** Aborts when the server ends: who waits is told so. */
+  readonly ending: AbortSignal;
   stillKnown(): Promise<boolean>;
   /** Hears what went wrong on our side. */
   failed(error: unknown): void;
@@ -64,7 +66,8 @@ async function answerRead(asked: Asked): Promise<Response> {
   const input = readInput(route, { ...asked, url: request.url, body: "" });
   const call = callOf(asked);
   if (verb.stream === true || verb.lines === true) return streamOf(asked, input);
-  const answer = await verb.run(book, input, call);
+  const ran = verb.run(book, input, call);
+  const answer = await (Object.hasOwn(verb.input, "timeout") ? unlessLeft(asked, ran) : ran);
   if (verb.text === true) {
     return new Response(String(answer), { headers: { ...jsonHeaders, "content-type": "text/plain; charset=utf-8" } });
   }
@@ -74,6 +77,17 @@ async function answerRead(asked: Asked): Promise<Response> {
   if (request.headers.get("if-none-match") === etag)
     return new Response(null, { status: 304, headers: { ...headersOfAll, etag } });
   return new Response(text, { headers: { ...jsonHeaders, etag } });
+}
+
+/** Who has gone, and a server that is to end, wait for nothing. */
+function unlessLeft({ request, ending }: Asked, ran: unknown): Promise<unknown> {
+  const left = AbortSignal.any([request.signal, ending]);
+  const leaving = new Promise<never>((_, reject) => {
+    const leave = (): void => reject(new DaybookError("closed", "the server is ending: ask again in a moment"));
+    if (left.aborted) leave();
+    else left.addEventListener("abort", leave, { once: true });
+  });
+  return Promise.race([ran, leaving]);
 }
 
 /** A problem is a reply as well, since it is kept like one. */
@@ -134,12 +148,12 @@ function isBackground({ background, destroys }: Verb, input: Input): boolean {
 }
 
 /** A signal costs more than most reads, so it is made for the verbs that ask for it. */
-function callOf({ request, tenant, caller }: Pick<Asked, "request" | "tenant" | "caller">): Call {
+function callOf({ request, tenant, caller, ending }: Asked): Call {
   const { queues, names, tokenId } = caller;
   let signal: AbortSignal | undefined;
   return {
     get signal() {
-      return (signal ??= AbortSignal.any([request.signal, AbortSignal.timeout(waitMsMax)]));
+      return (signal ??= AbortSignal.any([request.signal, ending, AbortSignal.timeout(waitMsMax)]));
     },
     tenant,
     waitMsMax,

@@ -261,3 +261,15 @@ test("what the database says of itself, and of this process, is told to no calle
   const { problem } = problemOf(new DaybookError("conflict", "it has ended", { details: { id: "a", path: "/srv" } }));
   assert.deepEqual([problem.detail, problem.details], ["it has ended", { id: "a" }]);
 });
+
+test("who waits when the server ends is told to ask again, and nobody is waited for", async (t) => {
+  const { app, ask, json } = await openServer(t, "sqlite");
+  const { id } = await json<Job>("POST", "/jobs", { body: { name: "x" } });
+
+  const waiting = ask("GET", `/jobs/${id}/result?wait=true`);
+  await json("GET", "/jobs");
+  await app.close();
+
+  const { status, headers } = await waiting;
+  assert.deepEqual([status, headers.get("retry-after")], [503, "1"]);
+});
