@@ -23,13 +23,13 @@ function isId(name: string): boolean {
 /** What is asked of a route, with this name in each place of its path. */
 function request({ verb, method, path, inPath, inQuery }: VerbRoute, name: string) {
   const others = Object.entries(verb.input).filter(([field]) => !inPath.includes(field));
-  const given = others.flatMap(([field, each]) => (isNeeded(verb, field, each) ? [[field, valueOf(field, each)]] : []));
+  const given = others.flatMap(([field, each]) => (isNeeded(verb, field, each) ? [[field, valueOf(each.schema)]] : []));
   const fields = Object.fromEntries(given) as Record<string, unknown>;
   const filled = path.replaceAll(/\{\w+\}/g, encodeURIComponent(name));
   if (method !== "GET") return { path: filled, body: fields };
   const query = new URLSearchParams();
   for (const field of inQuery) if (Object.hasOwn(fields, field)) query.set(field, String(fields[field]));
-  return { path: query.size === 0 ? filled : `${filled}?${query}` };
+  return { path: query.size === 0 ? filled : `${filled}?${query.toString()}` };
 }
 
 /** What a check wants besides, of fields that may be left out. */
@@ -55,10 +55,10 @@ function isNeeded({ words }: VerbRoute["verb"], field: string, { maybe }: Field)
   return !maybe || (wanted[`${noun}.${verb}`] ?? []).includes(field) || field === "apply";
 }
 
-function valueOf(field: string, { schema }: Field): unknown {
+function valueOf(schema: Field["schema"]): unknown {
   const { type, enum: words, minimum, anyOf, pattern, format } = schema as Record<string, unknown>;
   const either = (anyOf as Field["schema"][] | undefined)?.[0];
-  if (either !== undefined) return valueOf(field, { schema: either } as Field);
+  if (either !== undefined) return valueOf(either);
   if (Array.isArray(words)) return words[0];
   if (type === "boolean") return true;
   if (type === "integer") return Math.max(1, Number(minimum ?? 1));

@@ -10,7 +10,7 @@ export function misfit(value: unknown, schema: Schema, root: Schema, at = "$"): 
     const misfits = anyOf.map((each) => misfit(value, each, root, at));
     return misfits.includes(undefined) ? undefined : misfits.join(" and ");
   }
-  if (only !== undefined && value !== only) return `${at} is not ${String(only)}: ${JSON.stringify(value)}`;
+  if (only !== undefined && value !== only) return `${at} is not ${JSON.stringify(only)}: ${JSON.stringify(value)}`;
   if (words !== undefined && !words.includes(value))
     return `${at} is none of ${words.join()}: ${JSON.stringify(value)}`;
   if (type === undefined) return undefined;
