@@ -40,7 +40,7 @@ export const tokens = {
     run(book, { for: given, wholeBook = false, ...options }, call): Promise<MadeToken> {
       const tenant = wholeBook ? null : (given ?? call.tenant);
       if (tenant === null && !wholeBook) {
-        throw invalid('say whose it is: give "for" with a tenant, or "wholeBook" for all of them');
+        throw invalid('say whose it is: "for" names its tenant, and "wholeBook" (--whole-book) means all of them');
       }
       return book.tokens.create({ ...options, tenant });
     },
