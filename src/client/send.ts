@@ -130,12 +130,12 @@ async function whyOf(ended: Ended, { base }: Wire, isChange: boolean): Promise<D
   return new DaybookError("unknown_outcome", message, { cause: lost.cause });
 }
 
-/** Codes of Node, Deno and Bun for what happened before anything was sent; a browser tells none. */
-const unsent: readonly unknown[] = ["ECONNREFUSED", "ConnectionRefused", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH"];
+/** What Node, Deno and Bun say of what happened before anything was sent; a browser tells nothing. */
+const unsent = /ECONNREFUSED|ConnectionRefused|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|client error \(Connect\)/;
 
 function isUnsent(thrown: unknown): boolean {
-  const of = (each: unknown): unknown => (each instanceof Error ? Reflect.get(each, "code") : undefined);
-  return thrown instanceof Error && (unsent.includes(of(thrown)) || unsent.includes(of(thrown.cause)));
+  if (!(thrown instanceof Error)) return false;
+  return unsent.test(`${String(Reflect.get(thrown, "code"))} ${thrown.message}`) || isUnsent(thrown.cause);
 }
 
 function requestOf(
