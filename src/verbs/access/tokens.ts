@@ -77,7 +77,7 @@ export const tokens = {
   revoke: admin({
     words: "tokens revoke <id>",
     of: "book",
-    about: "let a token let nobody in any more, and end the logins that it opened",
+    about: "revoke a token, so that it lets nobody in any more, and end the logins that it opened",
     more: "It holds here at once and in other processes within a second. A token that was revoked stays revoked.",
     input: { id: id("token") },
     examples: ["tokens revoke k3v9w2m8pq"],
