@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -67,6 +67,8 @@ test("the client runs in Chromium, where it is installed", async (t) => {
   cleanup(t, async () => {
     browser.kill();
     await gone;
+    // Its helpers end a moment after it, and may still write there.
+    rmSync(join(folder, "browser"), { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
     server.closeAllConnections();
     server.close();
     await worker.stop();
