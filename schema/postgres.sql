@@ -76,6 +76,7 @@ create table daybook_call (
   idempotency_key text,
   send_key text not null,
   resend_of text,
+  notice bigint not null,
   constraint daybook_call_pkey PRIMARY KEY (seq),
   constraint daybook_call_tenant_id_id_key UNIQUE (tenant_id, id),
   constraint daybook_call_check CHECK (((started_at >= submitted_at) AND (started_at >= due_at))),
@@ -91,8 +92,11 @@ CASE status
     ELSE ((status = ANY (ARRAY['succeeded'::text, 'failed'::text])) AND (started_at IS NOT NULL) AND (finished_at IS NOT NULL))
 END),
   constraint daybook_call_kept_check CHECK ((kept = ANY (ARRAY['sealed'::text, 'clear'::text, 'until_ended'::text]))),
-  constraint daybook_call_method_check CHECK ((method = ANY (ARRAY['GET'::text, 'POST'::text, 'PUT'::text, 'DELETE'::text, 'PATCH'::text])))
+  constraint daybook_call_method_check CHECK ((method = ANY (ARRAY['GET'::text, 'POST'::text, 'PUT'::text, 'DELETE'::text, 'PATCH'::text]))),
+  constraint daybook_call_notice_check CHECK ((notice = ANY (ARRAY[(0)::bigint, (1)::bigint])))
 );
+
+CREATE INDEX call_notices_open ON daybook.daybook_call USING btree (tenant_id) WHERE ((notice = 1) AND (finished_at IS NULL));
 
 CREATE INDEX calls_by_correlation ON daybook.daybook_call USING btree (tenant_id, correlation_id, seq) WHERE (correlation_id <> id);
 

@@ -31,7 +31,7 @@ export async function startWorker(
     ...(reserved === undefined ? {} : { reserved }),
     kinds: engine.kinds,
   };
-  if (reserved === undefined) await writeDefinitions(engine, engine.definitions.values());
+  if (reserved === undefined) await writeDefinitions(engine, [...engine.definitions.values()]);
   await hostNames(engine, claimer);
   const { worker, sweepNow } = createWorker(engine, settings, claimer, () => reserved?.renew());
   join?.(worker);
