@@ -1,6 +1,6 @@
 // The result of a job, for its maker: waits, in any process, until its whole chain has ended. Nothing is polled.
 
-import { DaybookError, invalid, notFound, conflict } from "../core/error.ts";
+import { DaybookError, invalid, isDaybookError, notFound, conflict } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { sql, type Sql } from "../storage/sql.ts";
@@ -83,7 +83,14 @@ async function markAwaited(store: Store, seq: number): Promise<boolean> {
     if (tx.dialect === "postgres" && row?.waits_for === "host") tx.wake(hostChannel);
     return row;
   };
-  const marked = await store.write(mark, { beat: false });
+  let marked: Marked | undefined;
+  try {
+    marked = await store.write(mark, { beat: false });
+  } catch (error) {
+    // The caller looks again: it finds the mark, or makes it once more.
+    if (isDaybookError(error) && error.code === "unknown_outcome") return false;
+    throw error;
+  }
   if (store.dialect === "postgres" && marked?.waits_for === "key") {
     const offer = (tx: Tx): Promise<unknown> => offerFreeKeys(tx, [reasonOf("key", marked.waits_key ?? "")]);
     // Should this fail, the sweep does it.
