@@ -1049,10 +1049,15 @@ CREATE INDEX sessions_running on daybook_session (seq) where status = 'running';
 CREATE TABLE daybook_session_host (
   session_seq integer not null references daybook_session (seq),
   name text not null,
+  primary key (session_seq, name)
+) strict;
+
+CREATE TABLE daybook_session_queue (
+  session_seq integer not null references daybook_session (seq),
   queue text
 ) strict;
 
-CREATE UNIQUE INDEX session_hosts_once on daybook_session_host (session_seq, name, coalesce(queue, ''));
+CREATE UNIQUE INDEX session_queues_once on daybook_session_queue (session_seq, coalesce(queue, ''));
 
 CREATE TABLE daybook_token (
   seq integer primary key,

@@ -4,7 +4,7 @@ import type { Reserved } from "../direct/reservation.ts";
 import { writeDefinitions } from "../definition.ts";
 import type { Engine } from "../engine.ts";
 import { newTurns } from "../claim/lane.ts";
-import { hostNames } from "../settle/rescue.ts";
+import { hostNames } from "../host.ts";
 import { createWorker } from "./worker.ts";
 import { checkCount } from "../../core/count.ts";
 import { durationMs, type Duration } from "../../core/duration.ts";
