@@ -69,7 +69,10 @@ export function openLiveStreams(store: Store): LiveStreams {
         leave(tenant);
       };
       try {
-        return listen(feed, request, stream, onEnd);
+        const answer = listen(feed, request, stream, onEnd);
+        // Nobody reads the body of an answer to HEAD, nor ends it.
+        if (request.method === "HEAD") void answer.body?.cancel();
+        return answer;
       } catch (error) {
         onEnd();
         throw error;
