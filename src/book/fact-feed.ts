@@ -4,7 +4,6 @@
 // it may be told twice to who comes back, and is never left out. Where something may have been left out, the reader is told so: when
 // retention has removed rows since, when too many have come, and when the book is another one than it was.
 import type { Timer } from "../core/clock.ts";
-import { limits } from "../core/limits.ts";
 import { anyOf } from "../storage/word.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";

@@ -51,19 +51,27 @@ export function openEventStream(
     },
     new ByteLengthQueuingStrategy({ highWaterMark: waitingBytesMax }),
   );
-  const end = (frame?: string): void => {
+  // What is said at once is written at once: a write for each fact and reader would cost more than making the facts.
+  let waiting = "";
+  const flush = (): void => {
+    if (waiting !== "" && !ended) controller?.enqueue(utf8.encode(waiting));
+    waiting = "";
+  };
+  const end = (frame = ""): void => {
     if (ended) return;
-    if (frame !== undefined) controller?.enqueue(utf8.encode(frame));
+    waiting += frame;
+    flush();
     finish();
     controller?.close();
   };
   const send = (frame: string): boolean => {
     if (ended) return false;
-    if ((controller?.desiredSize ?? 0) <= 0) {
+    if ((controller?.desiredSize ?? 0) <= waiting.length) {
       end(frameOf({ event: "slow", data: { detail: "read on with Last-Event-ID: what was not read is still there" } }));
       return false;
     }
-    controller?.enqueue(utf8.encode(frame));
+    if (waiting === "") queueMicrotask(flush);
+    waiting += frame;
     return true;
   };
   let beat: Timer = { cancel: () => undefined };
@@ -84,6 +92,7 @@ export function openEventStream(
     }),
     send,
     async taken() {
+      flush();
       while (!ended && (controller?.desiredSize ?? 0) < waitingBytesMax / 2) {
         await new Promise<void>((resolve) => (pulled = resolve));
       }

@@ -5,6 +5,8 @@ export type OpenStreams = {
   /** `stillKnown` is asked every `lookMs`; the signal aborts once it answers false, or the server drains. */
   open(stillKnown: () => Promise<boolean>): OpenStream;
   readonly count: number;
+  /** Aborts when the server drains: a request that waits for something is answered with what there is. */
+  readonly closing: AbortSignal;
   close(): void;
 };
 
@@ -14,20 +16,23 @@ const lookMs = 2000;
 
 export function createOpenStreams(): OpenStreams {
   const streams = new Map<AbortController, () => Promise<boolean>>();
+  const closing = new AbortController();
   let timer: Timer | undefined;
 
   function lookLater(): void {
     timer ??= systemClock.after(lookMs, () => void look());
   }
 
+  // All are asked at once: one that takes its time holds up no other.
   async function look(): Promise<void> {
     timer = undefined;
-    for (const [controller, stillKnown] of [...streams]) {
+    const asked = [...streams].map(async ([controller, stillKnown]) => {
       // What cannot be read for a moment proves nothing about the token.
-      if (await stillKnown().catch(() => true)) continue;
+      if (await stillKnown().catch(() => true)) return;
       streams.delete(controller);
       controller.abort();
-    }
+    });
+    await Promise.all(asked);
     if (streams.size > 0) lookLater();
   }
 
@@ -41,8 +46,10 @@ export function createOpenStreams(): OpenStreams {
       lookLater();
       return { signal: controller.signal, end: () => void streams.delete(controller) };
     },
+    closing: closing.signal,
     close() {
       timer?.cancel();
+      closing.abort();
       for (const controller of streams.keys()) controller.abort();
       streams.clear();
     },

@@ -126,12 +126,12 @@ async function changed(asked: Asked, input: Input): Promise<Reply> {
 }
 
 /** A signal costs more than most reads, so it is made for the verbs that ask for it. */
-function callOf({ request, tenant, caller }: Pick<Asked, "request" | "tenant" | "caller">): Call {
+function callOf({ request, tenant, caller, streams }: Asked): Call {
   const { queues, names, tokenId } = caller;
   let signal: AbortSignal | undefined;
   return {
     get signal() {
-      return (signal ??= AbortSignal.any([request.signal, AbortSignal.timeout(waitMsMax)]));
+      return (signal ??= AbortSignal.any([request.signal, streams.closing, AbortSignal.timeout(waitMsMax)]));
     },
     tenant,
     waitMsMax,

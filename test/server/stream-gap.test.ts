@@ -220,8 +220,9 @@ for (const backend of backends) {
     const start = await firstId(await follow(server, "job.created"));
     for (let index = 0; index < 3; index++) await book.jobs.cancel((await book.jobs.enqueue("old")).id);
     const facts = readStream(await follow(server, "job.created", start));
-    const old = [await facts.next(), await facts.next(), await facts.next()];
-    const away = (old.at(-1)?.value as Sent).id ?? "";
+    await facts.next();
+    await facts.next();
+    const away = ((await facts.next()).value as Sent).id ?? "";
     clock.step("2d");
 
     assert.equal((await book.retain({ apply: true })).jobs, 3);
