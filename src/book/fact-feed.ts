@@ -4,9 +4,8 @@
 // it may be told twice to who comes back, and is never left out. Where something may have been left out, the reader is told so: when
 // retention has removed rows since, when too many have come, and when the book is another one than it was.
 import type { Timer } from "../core/clock.ts";
-import { anyOf } from "../storage/word.ts";
-import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
+import { isWhole } from "./fact-gap.ts";
 import { openHorizon } from "./fact-horizon.ts";
 import { positionText, type Position } from "./fact-position.ts";
 import {
@@ -15,6 +14,7 @@ import {
   marksFrom,
   markUpTo,
   numbersIn,
+  stretchMax,
   type FactRow,
   type FactSource,
   type Mark,
@@ -72,14 +72,7 @@ const retryMs = 1000;
 const rowsMax = 500;
 /** A reader of the past is told so many at once. */
 const pastMax = 100;
-/** One statement reads so many numbers: most of them may be other tenants'. */
-const stretchMax = 10_000;
 const keptMax = 5000;
-/** A reader that is further behind than this reads the lists again: that is less than all that happened. */
-const behindMax = 20_000;
-/** Clocks of several machines, and the length of transactions, for what retention has removed. */
-const aboutMs = 600_000;
-const longRunMs = 3_600_000;
 
 export function openFactFeed(store: Store, tenant: string): FactFeed {
   const { waitClock: clock } = store;
@@ -230,37 +223,6 @@ export function openFactFeed(store: Store, tenant: string): FactFeed {
     return tracks.filter(({ source }) => topics.has(source.topic));
   }
 
-  /** Whether all that came after a position is in the book, is that of this book, and is not too much. */
-  async function isWhole(from: Position, of: readonly Track[]): Promise<boolean> {
-    if (from.unsure) return false;
-    let behind = 0;
-    for (const { source, index, looked } of of) {
-      const number = from.numbers[index] ?? 0;
-      const [mark] = number === 0 ? [] : await store.read<Mark>(marksFrom(source, tenant, number));
-      if (number > looked && mark === undefined) return false;
-      const isOther = mark === undefined ? number > 0 : mark.at > from.issued;
-      if (isOther && store.dialect === "sqlite" && source.evicted !== null) return false;
-      if (mark?.seq === number && isOther) return false;
-      for (let after = number; after < looked && behind <= behindMax; after += stretchMax) {
-        const to = Math.min(after + stretchMax, looked);
-        const [found] = await store.read<{ count: number }>(countIn(source, tenant, { after, to }));
-        behind += Number(found?.count ?? 0);
-        await clock.nextTurn();
-      }
-    }
-    return behind <= behindMax && !(await isEvicted(from, of));
-  }
-
-  /** What was removed since is known by when it was made; a run by when it began, and it may have been long. */
-  async function isEvicted({ since: from }: Position, of: readonly Track[]): Promise<boolean> {
-    const whats = of.flatMap(({ source }) => source.evicted ?? []);
-    const isLong = store.clock.now() - from > longRunMs;
-    const madeSince = sql`until_at >= ${from - aboutMs} ${isLong ? sql`or what = 'run'` : sql``}`;
-    const [gone] = await store.read(sql`select 1 as gone from daybook_eviction where tenant_id = ${tenant}
-      and what ${anyOf("text", whats)} and removed_at >= ${from} and (${madeSince}) limit 1`);
-    return gone !== undefined;
-  }
-
   /** Tells what is in the book between the position and what is kept here; false when the reader has left. */
   async function catchUp(from: Position, numbers: number[], reader: FactReader): Promise<boolean> {
     for (const track of wanted(reader)) {
@@ -316,7 +278,7 @@ export function openFactFeed(store: Store, tenant: string): FactFeed {
   async function join(from: Position, reader: FactReader): Promise<void> {
     const [cameAt, life] = [order, lives];
     const numbers = [...from.numbers];
-    let isTold = await isWhole(from, wanted(reader));
+    let isTold = await isWhole(store, tenant, from, wanted(reader));
     // From the end of the replay to `add` nothing is awaited, so that nothing is told in between.
     while (isTold) {
       if (!(await catchUp(from, numbers, reader))) return;

@@ -26,6 +26,9 @@ export type FactSource = {
   tell(row: FactRow): Record<string, unknown>;
 };
 
+/** One statement reads so many numbers: most of them may be other tenants'. */
+export const stretchMax = 10_000;
+
 /** Numbers above the one and up to the other. */
 export type Stretch = { readonly after: number; readonly to: number; readonly limit: number };
 
