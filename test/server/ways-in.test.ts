@@ -143,7 +143,7 @@ test("the app stands in a plain server of node:http, below a path, beside other 
   });
   const made = await fetch(`${url}/daybook/api/v1/jobs`, { method: "POST", headers, body: '{"name":"x"}' });
   const { id } = (await made.json()) as { id: string };
-  const { value: fact } = await readStream(stream).next();
+  const fact = (await readStream(stream).next()).value as unknown;
 
   assert.equal((await book.jobs.get(id)).name, "x");
   assert.partialDeepStrictEqual(fact, { event: "job.created", data: { id, name: "x" } });
