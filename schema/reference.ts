@@ -70,7 +70,7 @@ function verbSection(key: string, verb: Verb, library: Library): string {
     `role ${roleFor(verb)}`,
     verb.of === "book" ? "of the book" : "",
     verb.destroys === undefined ? "" : verb.destroys === true ? "dry run" : `dry run unless \`${verb.destroys}\``,
-    verb.background === true ? "an operation, where it may take minutes" : "",
+    verb.background !== undefined ? "an operation, where it may take minutes" : "",
     verb.stream === true ? "a stream" : verb.lines === true ? "lines" : verb.text === true ? "a text" : "",
     route === undefined ? "the command line alone" : "",
   ].filter((mark) => mark !== "");

@@ -69,10 +69,7 @@ export function openLiveStreams(store: Store): LiveStreams {
         leave(tenant);
       };
       try {
-        const answer = listen(feed, request, stream, onEnd);
-        // Nobody reads the body of an answer to HEAD, nor ends it.
-        if (request.method === "HEAD") void answer.body?.cancel();
-        return answer;
+        return listen(feed, request, stream, onEnd);
       } catch (error) {
         onEnd();
         throw error;

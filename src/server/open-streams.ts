@@ -5,8 +5,6 @@ export type OpenStreams = {
   /** `stillKnown` is asked every `lookMs`; the signal aborts once it answers false, or the server drains. */
   open(stillKnown: () => Promise<boolean>): OpenStream;
   readonly count: number;
-  /** Aborts when the server drains: a request that waits for something is answered with what there is. */
-  readonly closing: AbortSignal;
   close(): void;
 };
 
@@ -16,7 +14,6 @@ const lookMs = 2000;
 
 export function createOpenStreams(): OpenStreams {
   const streams = new Map<AbortController, () => Promise<boolean>>();
-  const closing = new AbortController();
   let timer: Timer | undefined;
 
   function lookLater(): void {
@@ -46,10 +43,8 @@ export function createOpenStreams(): OpenStreams {
       lookLater();
       return { signal: controller.signal, end: () => void streams.delete(controller) };
     },
-    closing: closing.signal,
     close() {
       timer?.cancel();
-      closing.abort();
       for (const controller of streams.keys()) controller.abort();
       streams.clear();
     },

@@ -168,7 +168,7 @@ function answersOf(verb: Verb, answer: Schema, changes: boolean): Record<string,
   return {
     ...(answer["type"] === "null" ? { 204: { description: "Done." } } : { 200: done }),
     ...(changes ? {} : { 304: { description: "What you have is still so." } }),
-    ...(verb.background === true ? { 202: { $ref: "#/components/responses/Begun" } } : {}),
+    ...(verb.background !== undefined ? { 202: { $ref: "#/components/responses/Begun" } } : {}),
   };
 }
 
