@@ -5,6 +5,7 @@ import { toJson } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
+import { inSlices } from "../../storage/slices.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { eachRow, forUpdate } from "../../storage/word.ts";
@@ -64,8 +65,10 @@ export async function attachWorker(
       const rows = names.flatMap((name) => {
         return (queues ?? [null]).map((queue) => ({ session_seq: made.seq, name, queue }));
       });
-      await tx.run(sql`insert into daybook_session_host (session_seq, name, queue)
-        ${eachRow({ session_seq: "integer", name: "text", queue: "text" }, rows)} on conflict do nothing`);
+      await inSlices(rows, (slice) =>
+        tx.run(sql`insert into daybook_session_host (session_seq, name, queue)
+          ${eachRow({ session_seq: "integer", name: "text", queue: "text" }, slice)} on conflict do nothing`),
+      );
       tx.wake(hostChannel);
       return made;
     },
