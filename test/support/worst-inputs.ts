@@ -127,7 +127,20 @@ export const worst: Readonly<Record<string, Row>> = {
     "a dry run": every,
     "many that were cancelled": cancelledJobs((queue) => ({ queue, status: ["cancelled"], apply: true })),
   },
-  "jobs.resume": { "many in line": always({ name: "work" }) },
+  "jobs.resume": {
+    "many that wait for it": async ({ book, next, many }) => {
+      const queue = next();
+      await book.jobs.pause("work");
+      await book.jobs.enqueueMany(
+        "work",
+        numbers(many).map(() => ({})),
+        { queue },
+      );
+      // A worker that meets them parks them.
+      await workOn(book, [queue]);
+      return { name: "work" };
+    },
+  },
 
   "groups.list": { "a group of many": always(page) },
   "groups.show": { "a group of many": ({ group }) => ({ id: group }) },
