@@ -144,6 +144,9 @@ export const worst: Readonly<Record<string, Row>> = {
     }),
   },
 
+  "definitions.list": { "a full page": always(page) },
+  "definitions.show": { "any input": always({ name: "work" }) },
+
   "schedules.list": { "a full page": always(page) },
   "schedules.show": { "many decisions": scheduleWith((name) => ({ name })) },
   "schedules.decisions": { "a full page": scheduleWith((name) => ({ name, ...page })) },
