@@ -169,6 +169,9 @@ export const worst: Readonly<Record<string, Row>> = {
     }),
   },
 
+  "definitions.list": { "a full page": always(page) },
+  "definitions.show": { "any input": always({ name: "work" }) },
+
   "schedules.list": { "a full page": always(page) },
   "schedules.show": { "many decisions": scheduleWith((name) => ({ name })) },
   "schedules.decisions": { "a full page": scheduleWith((name) => ({ name, ...page })) },
@@ -432,6 +435,12 @@ export const worst: Readonly<Record<string, Row>> = {
   "book.errors": { "a year": always({ ...page, since: "365d" }) },
   "book.logs": { "a year": always({ ...page, since: "365d" }) },
   "book.metrics": { "many queues": every },
+  "book.health": { "many rows": every },
+  "book.find": {
+    "the beginning of many ids": ({ job }) => ({ text: job.slice(0, 8) }),
+    "a name": always({ text: "work" }),
+  },
+  "book.causes": { "a tree as large as may be shown": ({ event }) => ({ id: event }) },
   "book.info": { "any input": every },
   "book.tenants": { "any input": every },
   "book.doctor": { "many rows": every },
