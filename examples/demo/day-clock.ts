@@ -8,6 +8,8 @@ export type DayClock = Clock & {
   liveUntil(at: number): Promise<void>;
   /** False while something goes on that takes real time, such as a request: the day waits for it. */
   isQuiet: () => boolean;
+  /** Resolves when what was to be written is on disk: at times another thread has the file. */
+  written: () => Promise<unknown>;
 };
 
 type Timer = { readonly at: number; readonly run: () => void };
@@ -80,12 +82,16 @@ export function createDayClock(from: number, signal?: AbortSignal): DayClock {
     },
     nextTurn: () => nextTurn(),
     isQuiet: () => true,
+    written: async () => undefined,
     async liveUntil(until) {
       await settle();
       while (nowMs < until) {
         signal?.throwIfAborted();
         const next = clock.isQuiet() ? until : Math.min(until, nowMs + meanwhileMs);
         if (!fireNext(next)) nowMs = next;
+        await settle();
+        if (nowMs % (10 * secondMs) > 0) continue;
+        await clock.written();
         await settle();
       }
     },

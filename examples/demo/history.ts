@@ -97,10 +97,13 @@ async function begin(url: string, clock: DayClock): Promise<{ book: Book; end: (
   });
   const worker = await book.startWorker();
   clock.isQuiet = () => worker.running <= world.asleep;
+  // One that writes nothing comes after all others.
+  clock.written = () => book.write(() => undefined);
   return {
     book,
     async end() {
       clock.isQuiet = () => true;
+      clock.written = async () => undefined;
       await book.close();
     },
   };
