@@ -16,11 +16,16 @@ type Timer = { readonly at: number; readonly run: () => void };
 
 const secondMs = 1000;
 
-/** The engine looks after itself: every second (a heartbeat), every five (those of others), about every fifteen (what others left
- *  behind). A day has 86,400 seconds, so here it does that at each tenth second, or each minute; all else comes at its own moment. */
+/** How often the engine's own work comes, here. A heartbeat may be half as old as a session's time to live, 30 s. */
+const beatMs = 12 * secondMs;
+const minuteMs = 60 * secondMs;
+
+/** The engine looks after itself: every second by a heartbeat, every five by a look at those of others, and about every fifteen at
+ *  what others left behind. A day has 86,400 seconds, so here that comes less often; all else comes at its own moment. */
 function dueAt(now: number, ms: number, keepAlive: boolean): number {
-  if (ms === secondMs || ms === 5 * secondMs) return nextRound(now + ms, 10 * secondMs);
-  if (keepAlive && ms >= 7.5 * secondMs && ms <= 22.5 * secondMs) return nextRound(now + ms, 60 * secondMs);
+  if (ms === secondMs) return nextRound(now + ms, beatMs);
+  if (ms === 5 * secondMs || (keepAlive && ms >= 7.5 * secondMs && ms <= 22.5 * secondMs))
+    return nextRound(now + ms, minuteMs);
   return now + Math.max(0, ms);
 }
 
@@ -90,7 +95,7 @@ export function createDayClock(from: number, signal?: AbortSignal): DayClock {
         const next = clock.isQuiet() ? until : Math.min(until, nowMs + meanwhileMs);
         if (!fireNext(next)) nowMs = next;
         await settle();
-        if (nowMs % (10 * secondMs) > 0) continue;
+        if (nowMs % beatMs > 0) continue;
         await clock.written();
         await settle();
       }

@@ -57,7 +57,7 @@ const digest = job("digest", {
 export const tenants: readonly Definition[] = [Invoice, InvoiceSent, sendInvoice, bookInvoice, digest];
 
 /** How often each of them sends an invoice. */
-const share = { acme: "15m", globex: "40m", initech: "75m" } as const;
+const share = { acme: "20m", globex: "40m", initech: "75m" } as const;
 
 export async function letTheTenantsIn(book: Book): Promise<void> {
   for (const [tenant, every] of Object.entries(share)) {
