@@ -28,7 +28,7 @@ async function serveDemo(): Promise<void> {
   const servers = await startServers();
   world.book = url;
   try {
-    await serve("--config", join(import.meta.dirname, "daybook.config.ts"));
+    await serve("--config", join(import.meta.dirname, "config.ts"));
   } finally {
     await servers.close();
   }
