@@ -8,17 +8,24 @@ export type DayClock = Clock & {
   liveUntil(at: number): Promise<void>;
   /** False while something goes on that takes real time, such as a request: the day waits for it. */
   isQuiet: () => boolean;
+  /** Resolves when what was to be written is on disk: at times another thread has the file. */
+  written: () => Promise<unknown>;
 };
 
 type Timer = { readonly at: number; readonly run: () => void };
 
 const secondMs = 1000;
 
-/** The engine looks after itself: every second (a heartbeat), every five (those of others), about every fifteen (what others left
- *  behind). A day has 86,400 seconds, so here it does that at each tenth second, or each minute; all else comes at its own moment. */
+/** How often the engine's own work comes, here. A heartbeat may be half as old as a session's time to live, 30 s. */
+const beatMs = 12 * secondMs;
+const minuteMs = 60 * secondMs;
+
+/** The engine looks after itself: every second by a heartbeat, every five by a look at those of others, and about every fifteen at
+ *  what others left behind. A day has 86,400 seconds, so here that comes less often; all else comes at its own moment. */
 function dueAt(now: number, ms: number, keepAlive: boolean): number {
-  if (ms === secondMs || ms === 5 * secondMs) return nextRound(now + ms, 10 * secondMs);
-  if (keepAlive && ms >= 7.5 * secondMs && ms <= 22.5 * secondMs) return nextRound(now + ms, 60 * secondMs);
+  if (ms === secondMs) return nextRound(now + ms, beatMs);
+  if (ms === 5 * secondMs || (keepAlive && ms >= 7.5 * secondMs && ms <= 22.5 * secondMs))
+    return nextRound(now + ms, minuteMs);
   return now + Math.max(0, ms);
 }
 
@@ -80,12 +87,16 @@ export function createDayClock(from: number, signal?: AbortSignal): DayClock {
     },
     nextTurn: () => nextTurn(),
     isQuiet: () => true,
+    written: async () => undefined,
     async liveUntil(until) {
       await settle();
       while (nowMs < until) {
         signal?.throwIfAborted();
         const next = clock.isQuiet() ? until : Math.min(until, nowMs + meanwhileMs);
         if (!fireNext(next)) nowMs = next;
+        await settle();
+        if (nowMs % beatMs > 0) continue;
+        await clock.written();
         await settle();
       }
     },

@@ -97,10 +97,13 @@ async function begin(url: string, clock: DayClock): Promise<{ book: Book; end: (
   });
   const worker = await book.startWorker();
   clock.isQuiet = () => worker.running <= world.asleep;
+  // One that writes nothing comes after all others.
+  clock.written = () => book.write(() => undefined);
   return {
     book,
     async end() {
       clock.isQuiet = () => true;
+      clock.written = async () => undefined;
       await book.close();
     },
   };
@@ -122,7 +125,7 @@ async function crash(child: ChildProcess, book: Book, clock: DayClock): Promise<
 
 /** How busy each hour of the day is, from midnight on. */
 const hours = [1, 1, 0.5, 0.5, 0.5, 1, 2, 4, 6, 8, 9, 11, 14, 13, 10, 9, 8, 9, 10, 11, 9, 6, 4, 2];
-const anHour: Readonly<Record<Kind, number>> = { order: 1.1, motion: 2.4, phone: 0.4, reading: 0.8 };
+const anHour: Readonly<Record<Kind, number>> = { order: 1, motion: 1.7, phone: 0.4, reading: 0.8 };
 
 function rhythm(clock: DayClock, scale: number): (kind: Kind, count: number) => number {
   return (kind, count) => {

@@ -3,7 +3,7 @@
 import { app, event, where, type Definition } from "daybook";
 import { z } from "zod";
 import { between, chance, pick } from "./chance.ts";
-import { everyNowAndThen, world } from "./world.ts";
+import { everyNowAndThen, takes, world } from "./world.ts";
 
 const rooms = ["hall", "kitchen", "study"] as const;
 const Reading = event("climate.reading", { schema: z.object({ room: z.string(), celsius: z.number() }) });
@@ -29,9 +29,9 @@ export const lights = app("lights", {
       .on(`motion.${room}`, { name: "off", debounce: quiet }, async function turnOff() {
         await lamp("off", ++count);
       })
-      .daily("23:00", { name: "night" }, async function night(_params, { log }) {
+      .daily("23:00", { name: "night" }, async function night(_params, { log, signal }) {
         log(`${room}: good night`);
-        await lamp("night", 0);
+        await takes(between(30, 240, "night", room), signal);
       });
   },
 });
@@ -71,8 +71,8 @@ export const climate = app("climate", {
           throw new Error("zigbee: no route to thermostat 0x5a3c");
         if (celsius < 16) throw new RangeError(`a reading of ${celsius} °C is not believed`);
       })
-      .every("15m", { name: "plan the heating", jitter: "40s" }, async function plan(_params, { signal }) {
-        await world.clock.sleep(between(200, 700, "plan", room, ++heard), signal);
+      .every("30m", { name: "plan the heating", jitter: "40s" }, async function plan(_params, { signal }) {
+        await takes(between(200, 700, "plan", room, ++heard), signal);
       });
   },
 });

@@ -28,7 +28,7 @@ async function serveDemo(): Promise<void> {
   const servers = await startServers();
   world.book = url;
   try {
-    await serve("--config", join(import.meta.dirname, "daybook.config.ts"));
+    await serve("--config", join(import.meta.dirname, "config.ts"));
   } finally {
     await servers.close();
   }
@@ -44,7 +44,7 @@ async function makeBook(): Promise<boolean> {
     await makeHistory(url, { signal: stop.signal });
     return true;
   } catch (error) {
-    for (const file of [url, `${url}-wal`, `${url}-shm`]) rmSync(file, { force: true });
+    for (const end of ["", "-wal", "-shm", "-files"]) rmSync(`${url}${end}`, { force: true, recursive: true });
     if (!stop.signal.aborted) throw error;
     return false;
   } finally {
@@ -55,7 +55,9 @@ async function makeBook(): Promise<boolean> {
 /** The command line itself, in this process, until Ctrl-C. */
 async function serve(...words: readonly string[]): Promise<void> {
   const book = valueOf("--book") === undefined ? ["--book", url] : [];
-  process.argv.splice(2, process.argv.length, "serve", ...book, ...words, ...rest);
+  // Ctrl-C waits for nobody long: what runs is made again at the next start.
+  const grace = valueOf("--grace") === undefined ? ["--grace", "1s"] : [];
+  process.argv.splice(2, process.argv.length, "serve", ...book, ...grace, ...words, ...rest);
   await import("../../src/cli/main.ts");
 }
 

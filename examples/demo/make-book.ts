@@ -1,12 +1,17 @@
 // Makes a book with a day of history, and says what is in it: for tests, screenshots and whoever wants to look at one.
 //
-//   node --conditions=@daybook/source examples/demo/make-book.ts demo.db 2026-11-19T12:00:00Z
+//   node --conditions=@daybook/source examples/demo/make-book.ts demo.db
+//   … make-book.ts demo.db 2026-11-19T12:00:00Z 0.5 2     until then, half a day, twice as busy
 import { open } from "daybook";
 import { makeHistory } from "./history.ts";
 
-const [url = "demo.db", now, scale = "1"] = process.argv.slice(2);
+const [url = "demo.db", now, days = "1", scale = "1"] = process.argv.slice(2);
 const began = performance.now();
-await makeHistory(url, { ...(now === undefined ? {} : { now: Date.parse(now) }), scale: Number(scale) });
+await makeHistory(url, {
+  ...(now === undefined ? {} : { now: Date.parse(now) }),
+  days: Number(days),
+  scale: Number(scale),
+});
 const seconds = Number(((performance.now() - began) / 1000).toFixed(1));
 
 await using book = await open(url, { attach: false });

@@ -12,10 +12,11 @@ const fetchPapers = job("fetch-papers", {
   attempts: 3,
   backoff: ["30s", "5m"],
   rate: { max: 6, per: "1m" },
-  async run({ topic }, { attempt, job: { id }, log, progress, signal }) {
+  async run({ topic }, { attempt, job: { createdAt }, log, progress, signal }) {
+    const hour = Math.floor(createdAt / 3_600_000);
     for (const page of [1, 2, 3]) {
-      await takes(between(700, 2600, "page", id, page), signal);
-      if (chance("arxiv", id, attempt, page) < 0.04) throw new Error("getaddrinfo EAI_AGAIN export.arxiv.example");
+      await takes(between(700, 2600, "page", hour, page), signal);
+      if (chance("arxiv", hour, attempt, page) < 0.04) throw new Error("getaddrinfo EAI_AGAIN export.arxiv.example");
       progress(page / 3, `page ${page} of 3`);
     }
     log(`papers on ${topic}`, { found: 3 });
@@ -30,13 +31,13 @@ export const trainModel = job("train-model", {
   timeout: "6h",
   // One at a time learns from the same papers.
   limit: { key: ({ dataset }) => dataset, concurrency: 1 },
-  async run({ dataset, epochs }, { attempt, job: { id }, log, progress, signal, step }) {
+  async run({ dataset, epochs }, { attempt, job: { createdAt }, log, progress, signal, step }) {
     let loss = 2.4;
     for (let epoch = 1; epoch <= epochs; epoch++) {
       // A step is kept: a run that goes on after a restart does not learn the same again.
       loss = await step(`epoch ${epoch}`, async () => {
         await takes(between(14_000, 32_000, "epoch", dataset, epoch), signal);
-        if (epoch === 5 && chance("cuda", id) < 0.12 && attempt === 1) {
+        if (epoch === 5 && chance("cuda", dataset, Math.floor(createdAt / 3_600_000)) < 0.12 && attempt === 1) {
           throw new RangeError("CUDA out of memory: tried to allocate 2.50 GiB");
         }
         return Number((loss * 0.93).toFixed(4));

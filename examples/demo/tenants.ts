@@ -1,5 +1,5 @@
 // Three companies that share the book with the shop, each with its own jobs, events and records. None sees another's.
-import { entity, event, job, listener, schedule, type Book, type Definition } from "daybook";
+import { entity, event, job, listener, type Book, type Definition } from "daybook";
 import { z } from "zod";
 import { between, chance } from "./chance.ts";
 import { takes, world } from "./world.ts";
@@ -47,17 +47,22 @@ const bookInvoice = listener("book-invoice", {
   },
 });
 
-const digest = job("digest", { run: async (_params: unknown, { signal }) => takes(700, signal) });
-/** One for each tenant, with decisions of its own. */
-const digests = schedule("digest", { cron: "0 */4 * * *", job: digest, params: {}, tenants: "all" });
+const digest = job("digest", {
+  run: async (_params: unknown, { job: { tenant }, log, signal }) => {
+    await takes(between(300, 900, "digest", tenant), signal);
+    log(`the digest of ${tenant} is sent`);
+  },
+});
 
-export const tenants: readonly Definition[] = [Invoice, InvoiceSent, sendInvoice, bookInvoice, digest, digests];
+export const tenants: readonly Definition[] = [Invoice, InvoiceSent, sendInvoice, bookInvoice, digest];
 
 /** How often each of them sends an invoice. */
-const share = { acme: "15m", globex: "40m", initech: "75m" } as const;
+const share = { acme: "20m", globex: "40m", initech: "75m" } as const;
 
 export async function letTheTenantsIn(book: Book): Promise<void> {
   for (const [tenant, every] of Object.entries(share)) {
-    await book.tenant(tenant).schedules.create("invoices", { every, job: sendInvoice, params: {}, jitter: "30s" });
+    const { schedules } = book.tenant(tenant);
+    await schedules.create("invoices", { every, job: sendInvoice, params: {}, jitter: "30s" });
+    await schedules.create("digest", { cron: "0 */4 * * *", job: digest, params: {} });
   }
 }

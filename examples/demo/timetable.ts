@@ -42,9 +42,10 @@ const askPrices = job("ask-prices", {
 const importSuppliers = job("import-suppliers", {
   attempts: 2,
   backoff: ["1m"],
-  async run(_params: unknown, { job: { id }, signal }) {
-    await takes(between(500, 4000, "suppliers", id), signal);
-    if (chance("suppliers", id) < 0.6) throw new Error("suppliers.csv:1417: expected 9 columns, found 8");
+  async run(_params: unknown, { attempt, job: { createdAt }, signal }) {
+    const minute = Math.floor(createdAt / 60_000);
+    await takes(between(500, 4000, "suppliers", minute), signal);
+    if (chance("suppliers", minute, attempt) < 0.6) throw new Error("suppliers.csv:1417: expected 9 columns, found 8");
   },
 });
 
