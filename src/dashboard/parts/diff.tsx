@@ -34,9 +34,16 @@ export function Diff({ before, after }: { readonly before: unknown; readonly aft
 
 function changesOf(before: unknown, after: unknown, path: string): Change[] {
   if (writeExactly(before) === writeExactly(after)) return [];
+  // What is new or gone as a whole is told field by field, as long as it has any.
+  if (path === "" && before === undefined && hasFields(after)) return changesOf({}, after, path);
+  if (path === "" && after === undefined && hasFields(before)) return changesOf(before, {}, path);
   if (!isPlain(before) || !isPlain(after)) return [{ path, before, after }];
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   return names.flatMap((name) => changesOf(before[name], after[name], path === "" ? name : `${path}.${name}`));
+}
+
+function hasFields(value: unknown): boolean {
+  return isPlain(value) && Object.keys(value).length > 0;
 }
 
 function isPlain(value: unknown): value is Record<string, unknown> {

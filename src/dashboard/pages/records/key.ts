@@ -3,12 +3,21 @@ export type Key = string | { readonly from: string; readonly to: string; readonl
 
 export function keyText(key: Key): string {
   if (typeof key === "string") return key;
-  return `${key.from} → ${key.to}${key.instance === undefined ? "" : ` (${key.instance})`}`;
+  return `${key.from} → ${key.to}${hasInstance(key.instance) ? ` (${key.instance})` : ""}`;
 }
 
 /** As segments of a path. */
 export function keyPath(key: Key): string {
-  const parts =
-    typeof key === "string" ? [key] : [key.from, key.to, ...(key.instance === undefined ? [] : [key.instance])];
-  return parts.map(encodeURIComponent).join("/");
+  return partsOf(key).map(encodeURIComponent).join("/");
+}
+
+/** As the verbs take it. */
+export function partsOf(key: Key): readonly string[] {
+  if (typeof key === "string") return [key];
+  return [key.from, key.to, ...(hasInstance(key.instance) ? [key.instance] : [])];
+}
+
+/** A relation of which two entities have one at most has the instance "". */
+function hasInstance(instance: string | undefined): instance is string {
+  return instance !== undefined && instance !== "";
 }

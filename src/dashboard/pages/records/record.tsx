@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { VerbAnswer, VerbInput } from "../../../client/verbs.ts";
 import { Button } from "../../parts/button.tsx";
 import { Confirm } from "../../parts/dialog.tsx";
@@ -14,9 +14,10 @@ import { useList } from "../../state/use-list.ts";
 import { useVerb } from "../../state/use-verb.ts";
 import { keyText, type Key } from "./key.ts";
 import { Related } from "./related.tsx";
-import { Slider } from "./slider.tsx";
+import { Slider, type Mark } from "./slider.tsx";
+import { DeleteRecord, EditRecord, Reason } from "./write.tsx";
 
-export type Version = VerbAnswer<"records.history">["items"][number];
+type Version = VerbAnswer<"records.history">["items"][number];
 
 /** Each version of one record, the newest first, with a slider through its time. */
 export function RecordPage() {
@@ -31,7 +32,14 @@ export function RecordPage() {
   >;
   const history = useList("records.history", { ...place, limit: 200 }, { topics: ["record.committed"] });
   const blame = useVerb("records.blame", place, { topics: ["record.committed"] });
+  // The oldest come first, so what it is now is known when all are read.
+  useEffect(() => {
+    if (history.rows.length < versionsMax) history.onMore?.();
+  }, [history.rows.length]);
   const versions = history.rows.toSorted((a, b) => b.commit - a.commit);
+  const types = useVerb("records.types", {});
+  const known = types.data?.items.find(({ name }) => name === type);
+  const [isEditing, setEditing] = useState(false);
   const chosen = Math.max(
     0,
     versions.findIndex(({ commit }) => String(commit) === url.get("at")),
@@ -50,7 +58,21 @@ export function RecordPage() {
       ]}
       asks={{ verb: "records.history", input: place }}
       actions={
-        shown === undefined || chosen === 0 ? null : <Restore place={place} version={shown} again={history.again} />
+        shown === undefined || known === undefined ? null : (
+          <>
+            {chosen === 0 && shown.kind !== "deleted" ? (
+              <>
+                <Button icon="edit" whyNot={whyNot("operate")} onPress={() => setEditing(true)}>
+                  Edit
+                </Button>
+                <DeleteRecord type={known} recordKey={key} onDone={history.again} />
+              </>
+            ) : null}
+            {shown.kind !== "deleted" && chosen > 0 ? (
+              <Restore place={place} version={shown} again={history.again} />
+            ) : null}
+          </>
+        )
       }
     >
       {history.error === undefined ? null : <Failure error={history.error} onAgain={history.again} />}
@@ -58,8 +80,10 @@ export function RecordPage() {
         <>
           <Panel title="Its time" note={`${versions.length}${history.onMore === undefined ? "" : " or more"} versions`}>
             <Slider
-              versions={versions}
+              label="Version"
+              marks={versions.map(markOf)}
               chosen={chosen}
+              compared={before === undefined ? undefined : versions.indexOf(before)}
               onChoose={(at) => url.set({ at: at === 0 ? null : (versions[at]?.commit ?? null), with: null })}
             />
           </Panel>
@@ -138,10 +162,27 @@ export function RecordPage() {
             </Panel>
             {typeof key === "string" ? <Related type={type} entity={key} /> : null}
           </div>
+          {isEditing && known !== undefined ? (
+            <EditRecord
+              type={known}
+              recordKey={key}
+              revision={shown.revision}
+              value={shown.value}
+              onClose={() => setEditing(false)}
+              onDone={history.again}
+            />
+          ) : null}
         </>
       )}
     </Page>
   );
+}
+
+const versionsMax = 5000;
+
+function markOf({ commit, at, kind, revision, actor, reason }: Version): Mark {
+  const who = actor === null ? "" : ` by ${actor}`;
+  return { id: commit, at, kind, text: `revision ${revision}${who}${reason === null ? "" : `: ${reason}`}` };
 }
 
 type RestoreProps = {
@@ -171,10 +212,7 @@ function Restore({ place, version, again }: RestoreProps) {
           }}
         >
           <p>{`It becomes what it was at commit ${version.commit}. Nothing is lost: this is a new version.`}</p>
-          <label class="field">
-            <span>Why</span>
-            <input type="text" value={reason} onInput={({ currentTarget }) => setReason(currentTarget.value)} />
-          </label>
+          <Reason value={reason} onInput={setReason} />
         </Confirm>
       ) : null}
     </>

@@ -7,11 +7,7 @@ import { useVerb } from "../../state/use-verb.ts";
 /** The next ten, by the schedule's clock and by the reader's, with a mark where the clocks change. */
 export function Fires({ name, zone }: { readonly name: string; readonly zone: string }) {
   const here = zoneName(zone);
-  const { data, error } = useVerb(
-    "schedules.preview",
-    { name, ...(here === zone ? {} : { here }) },
-    { topics: ["schedule.decided"] },
-  );
+  const { data, error } = useVerb("schedules.preview", { name, here }, { topics: ["schedule.decided"] });
   const fires = data === undefined ? [] : "fires" in data ? data.fires : data.after;
   return (
     <Panel title="Next fires" note={here === zone ? zone : `${zone}, and ${here}`}>
@@ -20,8 +16,8 @@ export function Fires({ name, zone }: { readonly name: string; readonly zone: st
         {fires.map(({ at, local, there, dst }) => (
           <li key={at} class="row">
             <span class="grow cut">
-              {there.replace("T", " ")}
-              {here === zone || there === local ? null : <span class="faint"> · {local.replace("T", " ")}</span>}
+              {local.replace("T", " ")}
+              {there === local ? null : <span class="faint"> · {there.replace("T", " ")}</span>}
             </span>
             {dst === null ? null : (
               <Status status="attention" note={dst === "gap" ? "the clock leaves this out" : "comes twice"} />

@@ -5,12 +5,20 @@ import type { VerbAnswer, VerbInput } from "../../../client/verbs.ts";
 import { Button, messageOf } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { SchemaForm, type FormValue } from "../../parts/schema-form.tsx";
+import { Status } from "../../parts/status.tsx";
 import { ask, whyNot } from "../../state/book.ts";
+import { zoneName } from "../../state/clock.ts";
 import { tell } from "../../state/toast.ts";
 
 type Schedule = VerbAnswer<"schedules.list">["items"][number];
 type Kind = "cron" | "every" | "daily" | "at";
-type Preview = { readonly lines: readonly string[]; readonly problem: string | undefined };
+type Fire = { readonly at: number; readonly local: string; readonly there: string; readonly dst: string | null };
+type Preview = {
+  /** As it fires now; undefined of a new one. */
+  readonly before: readonly Fire[] | undefined;
+  readonly after: readonly Fire[];
+  readonly problem: string | undefined;
+};
 
 type Props = { readonly schedule?: Schedule; readonly onClose: () => void; readonly onDone: () => void };
 
@@ -24,30 +32,24 @@ export function ScheduleForm({ schedule, onClose, onDone }: Props) {
   const [target, setTarget] = useState<"job" | "template" | "event">(schedule?.target.kind ?? "job");
   const [targetName, setTargetName] = useState(schedule?.target.name ?? "");
   const [params, setParams] = useState<FormValue>({ value: schedule?.params ?? {}, problem: undefined });
-  const [preview, setPreview] = useState<Preview>({ lines: [], problem: undefined });
+  const [preview, setPreview] = useState<Preview>({ before: undefined, after: [], problem: undefined });
   const [failure, setFailure] = useState<string | undefined>(undefined);
+  const here = zoneName();
 
   useEffect(() => {
     const own = new AbortController();
+    const asked = { [kind]: when, zone, count: 5, here, ...(schedule === undefined ? {} : { name: schedule.name }) };
     void waitAnywhere(250, own.signal)
-      .then(() =>
-        ask(
-          "schedules.preview",
-          { [kind]: when, zone, count: 5 },
-          {
-            signal: own.signal,
-          },
+      .then(() => ask("schedules.preview", asked, { signal: own.signal }))
+      .then((found) =>
+        setPreview(
+          "fires" in found
+            ? { before: undefined, after: found.fires, problem: undefined }
+            : { ...found, problem: undefined },
         ),
       )
-      .then((found) => {
-        const fires = "fires" in found ? found.fires : found.after;
-        setPreview({
-          lines: fires.map(({ there, dst }) => `${there.replace("T", " ")}${dst === null ? "" : ` (${dst})`}`),
-          problem: undefined,
-        });
-      })
       .catch((error: unknown) => {
-        if (!own.signal.aborted) setPreview({ lines: [], problem: messageOf(error) });
+        if (!own.signal.aborted) setPreview({ before: undefined, after: [], problem: messageOf(error) });
       });
     return () => own.abort();
   }, [kind, when, zone]);
@@ -131,11 +133,7 @@ export function ScheduleForm({ schedule, onClose, onDone }: Props) {
         </div>
         <div class="preview" aria-live="polite">
           {preview.problem === undefined ? (
-            <ol>
-              {preview.lines.map((line) => (
-                <li key={line}>{line}</li>
-              ))}
-            </ol>
+            <FiresBeside before={preview.before} after={preview.after} here={here} zone={zone} />
           ) : (
             <p class="field-problem">{preview.problem}</p>
           )}
@@ -178,5 +176,63 @@ export function ScheduleForm({ schedule, onClose, onDone }: Props) {
         </footer>
       </form>
     </Dialog>
+  );
+}
+
+type BesideProps = {
+  readonly before: readonly Fire[] | undefined;
+  readonly after: readonly Fire[];
+  readonly here: string;
+  readonly zone: string;
+};
+
+/** The next fires as they are and as they would be, with what an edit adds and takes away marked in words too. */
+function FiresBeside({ before, after, here, zone }: BesideProps) {
+  const old = new Set(before?.map(({ at }) => at));
+  const kept = new Set(after.map(({ at }) => at));
+  const isSame = before !== undefined && after.every(({ at }) => old.has(at));
+  return (
+    <div class="stack tight">
+      <span class="soft">{`By the clock of ${zone}${here === zone ? "" : `, and of ${here}`}`}</span>
+      <div class="columns narrow">
+        {before === undefined || isSame ? null : (
+          <FireList title="As it is" fires={before} mark={({ at }) => (kept.has(at) ? undefined : "gone")} />
+        )}
+        <FireList
+          title={before === undefined ? "It would fire" : isSame ? "As it is: nothing differs" : "As it would be"}
+          fires={after}
+          mark={({ at }) => (before === undefined || old.has(at) ? undefined : "new")}
+        />
+      </div>
+    </div>
+  );
+}
+
+type FireListProps = {
+  readonly title: string;
+  readonly fires: readonly Fire[];
+  readonly mark: (fire: Fire) => "new" | "gone" | undefined;
+};
+
+function FireList({ title, fires, mark }: FireListProps) {
+  return (
+    <section>
+      <h3>{title}</h3>
+      <ol>
+        {fires.map((fire) => {
+          const { at, local, there, dst } = fire;
+          const marked = mark(fire);
+          const Tag = marked === undefined ? "span" : marked === "new" ? "ins" : "del";
+          return (
+            <li key={at}>
+              <Tag class="num">{local.replace("T", " ")}</Tag>
+              {marked === undefined ? null : <span class="sr">{marked}</span>}
+              {there === local ? null : <span class="faint"> · {there.replace("T", " ")}</span>}
+              {dst === null ? null : <Status status="attention" note={dst === "gap" ? "left out" : "comes twice"} />}
+            </li>
+          );
+        })}
+      </ol>
+    </section>
   );
 }

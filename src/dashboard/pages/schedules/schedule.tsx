@@ -10,7 +10,7 @@ import { Status } from "../../parts/status.tsx";
 import { Table, type Column } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
 import { ask, whyNot } from "../../state/book.ts";
-import { duration } from "../../state/clock.ts";
+import { duration, exact } from "../../state/clock.ts";
 import { tell } from "../../state/toast.ts";
 import { href, segment, usePathParam, useUrl } from "../../state/url.ts";
 import { useList } from "../../state/use-list.ts";
@@ -83,6 +83,8 @@ export function SchedulePage() {
 function Decisions({ name, zone }: { readonly name: string; readonly zone: string }) {
   const decisions = useList("schedules.decisions", { name, limit: 200 }, { topics: ["schedule.decided"] });
   const [why, setWhy] = useState<number | undefined>(undefined);
+  const [square, setSquare] = useState<string | undefined>(undefined);
+  const shown = decisions.rows.filter(({ at }) => exact(at, { own: zone }).startsWith(square ?? ""));
   const columns: readonly Column<Decision>[] = [
     { head: "Slot", cell: ({ at }) => <Time at={at} zone={zone} whole />, width: "minmax(140px, 1fr)" },
     {
@@ -116,17 +118,29 @@ function Decisions({ name, zone }: { readonly name: string; readonly zone: strin
   ];
   return (
     <>
-      <Panel title="Days">
-        <Calendar decisions={decisions.rows} zone={zone} />
+      <Panel title="What became of its slots">
+        <Calendar decisions={decisions.rows} zone={zone} chosen={square} onChoose={setSquare} />
       </Panel>
       {decisions.error === undefined ? null : <Failure error={decisions.error} onAgain={decisions.again} />}
-      <Panel title="Decisions" note="each slot is decided once" flush>
+      <Panel
+        title="Decisions"
+        note={square === undefined ? "each slot is decided once" : `only those of ${square}`}
+        actions={
+          square === undefined ? null : (
+            <Button kind="quiet" icon="close" onPress={() => setSquare(undefined)}>
+              Show all
+            </Button>
+          )
+        }
+        flush
+      >
         <Table
           label="Decisions"
-          rows={decisions.rows}
+          rows={shown}
           columns={columns}
+          fresh={square}
           idOf={({ at, kind }) => `${at}-${kind}`}
-          onMore={decisions.onMore}
+          onMore={square === undefined ? decisions.onMore : undefined}
           isReading={!decisions.isKnown}
           empty={<p class="empty-line">No slot has come yet.</p>}
         />
