@@ -3,10 +3,15 @@
 import { globSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
-const dist = join(import.meta.dirname, "../dist");
+const root = join(import.meta.dirname, "..");
+const dist = join(root, "dist");
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { exports: Record<string, unknown> };
 
 const reached = new Set<string>();
-for (const door of ["index", "client/connect", "book/kysely", "book/drizzle"]) reach(join(dist, `${door}.d.ts`));
+for (const door of Object.values(manifest.exports)) {
+  const types: unknown = typeof door === "object" && door !== null ? Reflect.get(door, "types") : undefined;
+  if (typeof types === "string") reach(join(root, types));
+}
 for (const path of globSync("**/*.d.ts", { cwd: dist })) if (!reached.has(join(dist, path))) rmSync(join(dist, path));
 
 function reach(path: string): void {

@@ -4,6 +4,7 @@ import { apiPrefix, readRoute } from "../src/verbs/route.ts";
 import { kebab, fieldsOf, nameOf, placesOf, type Verb } from "../src/verbs/verb.ts";
 import { nounNames, nounOf, verbsOf, type NounName } from "../src/verbs/table.ts";
 import { optionOf } from "../src/cli/commands.ts";
+import { roleFor } from "../src/server/policy.ts";
 
 /** Says whether a book has a function: `jobs`, `cancel`, or `info` alone. */
 type Library = (path: readonly string[]) => boolean;
@@ -66,10 +67,10 @@ function verbSection(key: string, verb: Verb, library: Library): string {
   const route = readRoute(verb);
   const called = libraryCall(key, noun as NounName, library);
   const marks = [
-    `role ${verb.role}`,
+    `role ${roleFor(verb)}`,
     verb.of === "book" ? "of the book" : "",
     verb.destroys === undefined ? "" : verb.destroys === true ? "dry run" : `dry run unless \`${verb.destroys}\``,
-    verb.background === true ? "an operation, where it may take minutes" : "",
+    verb.background !== undefined ? "an operation, where it may take minutes" : "",
     verb.stream === true ? "a stream" : verb.lines === true ? "lines" : verb.text === true ? "a text" : "",
     route === undefined ? "the command line alone" : "",
   ].filter((mark) => mark !== "");

@@ -151,7 +151,7 @@ export type { LiveVerbs } from "./events/live/live.ts";
 export type { JobEndedPayload, Published } from "./events/publish.ts";
 export type { AnyEvent, AnyListener, Event, EventOptions, ListenerOptions, StartFrom } from "./events/define.ts";
 export type { PublishOptions } from "./events/define.ts";
-export type { DeadLetters, RedriveOptions } from "./events/dead-letters.ts";
+export type { DeadLetters, LettersOptions, RedriveOptions } from "./events/dead-letters.ts";
 export type { DeadLetterGroup, DeadLetterPage, DeadLetterRecord, LetterFilter } from "./events/dead-letters.ts";
 export type { Events, EventVerbs, Replayed, ReplayFilter, ReplayOptions } from "./events/events.ts";
 export type { Lag, ListenerRecord, Listeners, SkipTo } from "./events/listeners.ts";

@@ -53,6 +53,8 @@ export function openLogins(store: Store): Logins {
     async login(secret) {
       const read = readSecret(secret);
       if (read === undefined || read.kind === "login") return null;
+      // Who tries what lets nobody in does not get a place in the line of writers for it.
+      if (!(await isThere(store, read, secret))) return null;
       const cookie = newSecret("login");
       const hash = hashSecret(cookie);
       return store.write(async (tx) => {
@@ -73,6 +75,16 @@ export function openLogins(store: Store): Logins {
       });
     },
   };
+}
+
+async function isThere(store: Store, { kind, id }: { kind: string; id: string }, secret: string): Promise<boolean> {
+  const hash = hashSecret(secret);
+  const [row] = await store.read<{ hash: string }>(
+    kind === "token"
+      ? sql`select hash from daybook_token where id = ${id} and revoked_at is null`
+      : sql`select hash from daybook_login where hash = ${hash} and kind = 'link'`,
+  );
+  return isSameHash(hash, row?.hash ?? hashSecret(""));
 }
 
 type LoginRow = {

@@ -19,6 +19,7 @@ import type { Row, Store, Tx } from "../storage/store.ts";
 import { andEqual, anyOf } from "../storage/word.ts";
 import type { Caller } from "./caller.ts";
 import { scrub } from "./scrub.ts";
+import { tellable } from "./tellable.ts";
 
 export const operationStatuses = ["running", "completed", "failed", "cancelled", "lost"] as const;
 export type OperationStatus = (typeof operationStatuses)[number];
@@ -235,11 +236,10 @@ function kept(result: unknown): Pick<End, "result" | "resultRefused" | "error"> 
   }
 }
 
-/** What went wrong inside is for the log of the process: its message may hold a path or a statement. */
 function failed(error: unknown): End {
-  const { code, message } = asDaybookError(error);
-  const shown = code === "internal" ? "something went wrong inside: see what its process has logged" : message;
-  if (code === "internal") warnOf("DAYBOOK_OPERATION", "an operation failed", error);
+  const { code, message, isKept } = tellable(error);
+  if (isKept) warnOf("DAYBOOK_OPERATION", "an operation failed", error);
+  const shown = isKept ? `${message} Its process has logged more.` : message;
   return { ...nothing("failed"), error: { code, message: storableText(shown, limits.errorMessageBytesMax) } };
 }
 

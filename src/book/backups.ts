@@ -1,7 +1,8 @@
 // Backups that the book keeps in a folder of its own, beside its other files: whoever asks for one from elsewhere names no path.
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { join, sep } from "node:path";
 import { checkCount } from "../core/count.ts";
+import { asDaybookError, DaybookError } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { BackupReport } from "../storage/backup.ts";
 
@@ -40,20 +41,28 @@ export function backupVerbs({ files, now, backup }: Parts): Backups {
   const folder = join(files, "backups");
 
   async function list(): Promise<BackupRecord[]> {
-    const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT") return [];
-      throw error;
-    });
+    const names = (await readdir(folder).catch(nothingThere)) ?? [];
     const latestFirst = names
       .filter((name) => isBackup.test(name))
       .toSorted()
       .toReversed();
-    return Promise.all(
+    const found = await Promise.all(
       latestFirst.map(async (name) => {
-        const { size, mtimeMs } = await stat(join(folder, name));
-        return { name, bytes: size, createdAt: Math.round(mtimeMs) };
+        const file = await stat(join(folder, name)).catch(nothingThere);
+        return file === undefined ? [] : [{ name, bytes: file.size, createdAt: Math.round(file.mtimeMs) }];
       }),
     );
+    return found.flat();
+  }
+
+  // Whoever asked for a backup from elsewhere knows its name, and is not told where the folder is.
+  async function copy(name: string): Promise<BackupReport> {
+    try {
+      return await backup(join(folder, name));
+    } catch (error) {
+      const { code, message, details } = asDaybookError(error);
+      throw new DaybookError(code, message.replaceAll(`${folder}${sep}`, ""), { cause: error, details });
+    }
   }
 
   return {
@@ -62,7 +71,7 @@ export function backupVerbs({ files, now, backup }: Parts): Backups {
       if (options.keep !== undefined) checkCount(options.keep, "keep", 1, keepMax);
       await mkdir(folder, { recursive: true, mode: 0o700 });
       const name = `${new Date(now()).toISOString().replaceAll(/[:.]/g, "-")}.db`;
-      const { bytes, tables } = await backup(join(folder, name));
+      const { bytes, tables } = await copy(name);
       const old = options.keep === undefined ? [] : (await list()).slice(options.keep);
       for (const each of old) await rm(join(folder, each.name), { force: true });
       return { name, bytes, createdAt: now(), tables, removed: old.map((each) => each.name) };
@@ -74,3 +83,8 @@ export function backupVerbs({ files, now, backup }: Parts): Backups {
 /** Only what was made here is listed, and removed. */
 const isBackup = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z\.db$/;
 const keepMax = 10_000;
+
+/** A file that another process removed while this one looked is none. */
+function nothingThere(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== "ENOENT") throw error;
+}

@@ -43,7 +43,7 @@ async function answerOf(calling: Calling, key: string, verb: Verb, input: Input)
     showAnswer(command, key, { verb, input, answer, ask });
   if (verb.lines === true) return shown(linesOf(connection, request));
   if (verb.stream === true) return shown(read(key, itemsOf(connection, request)));
-  if (verb.background !== true) return shown(await askUntil(calling, key, verb, input));
+  if (verb.background === undefined) return shown(await askUntil(calling, key, verb, input));
   const { status, text } = await connection.send(request);
   const said = parseReply(connection.server, text);
   if (status !== 202) return shown(await readAnswer(key, said));

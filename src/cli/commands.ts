@@ -44,7 +44,7 @@ export function addVerb(
   if (verb.files === true) {
     command.option("--files <folder>", 'the book\'s folder for files, if its programs open it with "files"');
   }
-  if (verb.background === true) {
+  if (verb.background !== undefined) {
     command.option("--no-wait", "on a server: do not wait for it to end, and say which operation it is");
   }
   command.addHelpText("after", afterwards(verb.more, verb.examples)).action(() => run(command));

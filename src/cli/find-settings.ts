@@ -49,6 +49,8 @@ export async function findSettings(command: Command, given: string | undefined):
     ),
     keyOf(configured, file),
     ...callsOf(configured, file),
+    ...serverSettings(configured, file),
+    ...instancesOf(configured, file),
     ...declaredBy(configured, file),
   ];
 }
@@ -107,10 +109,30 @@ function callsOf(configured: Configured | undefined, file: string): Setting[] {
   return [...shown, ...trusted];
 }
 
+/** What `daybook serve` goes by. */
+function serverSettings(configured: Configured | undefined, file: string): Setting[] {
+  const { books = {}, ...rest } = configured?.server ?? {};
+  return [
+    ...Object.entries(books).map(([name, url]) => ({
+      name: `server.books.${name}`,
+      value: hidePassword(url),
+      from: file,
+    })),
+    ...Object.entries(rest).map(([name, value]) => ({ name: `server.${name}`, value, from: file })),
+  ];
+}
+
+/** How many, and no more: what an instance is given may be secret. */
+function instancesOf(configured: Configured | undefined, file: string): Setting[] {
+  return [...(configured?.apps ?? [])].map(([key, { length }]) => {
+    return { name: `apps.${key}`, value: length === 1 ? "1 instance" : `${length} instances`, from: file };
+  });
+}
+
 function declaredBy(configured: Configured | undefined, file: string): Setting[] {
-  const names = (configured?.definitions ?? []).map((each) =>
-    "name" in each ? each.name : "key" in each ? each.key : "",
-  );
+  const names = (configured?.definitions ?? []).map((each) => {
+    return "name" in each ? each.name : "key" in each ? each.key : each.topic;
+  });
   return names.length === 0 ? [] : [{ name: "declared", value: names.join(", "), from: file }];
 }
 

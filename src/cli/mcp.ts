@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { Writable } from "node:stream";
 import { Option, type Command } from "commander";
 import { systemClock } from "../core/clock.ts";
-import { describeError } from "../core/error.ts";
+import { describeError, invalid } from "../core/error.ts";
+import { plainLine } from "../verbs/plain.ts";
 import { listenForSignals, type Stop } from "./stop.ts";
 import { isOnServer } from "./target.ts";
 
@@ -77,8 +78,16 @@ async function serve(options: Options, command: Command, stop: Stop, stdout: Wri
         run: runner.run,
         onDefect: (error) => process.stderr.write(`${describeError(error).trace ?? describeError(error).message}\n`),
       });
+      const over = Promise.withResolvers<void>();
+      // One that is too large ends the protocol; any other is left out, and its sender waits for an answer.
+      let refused = "";
+      server.onerror = ({ message }) => void process.stderr.write(`${(refused = plainLine(`refused: ${message}`))}\n`);
+      server.onclose = () => over.reject(invalid(`the protocol has ended: ${refused}`));
+      // An assistant that is gone reads no answers.
+      stdout.once("error", () => over.resolve());
       await server.connect(new StdioServerTransport(process.stdin, stdout));
-      await Promise.race([once(process.stdin, "close"), once(process.stdin, "end"), stop.asked]);
+      await Promise.race([once(process.stdin, "close"), once(process.stdin, "end"), over.promise, stop.asked]);
+      over.resolve();
       await server.close();
     } finally {
       await runner.close();

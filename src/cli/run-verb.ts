@@ -17,7 +17,7 @@ export async function runVerb(command: Command, key: string, verb: Verb): Promis
     const { callServer } = await import("./call-server.ts");
     return callServer(command, key, verb, input);
   }
-  if (verb.background === true && command.getOptionValueSource("wait") === "cli") {
+  if (verb.background !== undefined && command.getOptionValueSource("wait") === "cli") {
     throw invalid("--no-wait is for a server: a book is worked on by this process itself");
   }
   const work = (use: readonly Definition[]): Promise<void> =>

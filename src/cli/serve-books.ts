@@ -8,7 +8,7 @@ import type { Logger } from "../open/log.ts";
 import type { OpenOptions } from "../open/open.ts";
 import { createApp } from "../server/app.ts";
 import { loopbackHosts } from "../server/guard.ts";
-import { listen } from "../server/listen.ts";
+import { hostOf, isLoopback, listen } from "../server/listen.ts";
 import { loadDefinitions, loadConfig } from "./load-definitions.ts";
 import type { ServeOptions } from "./serve.ts";
 import type { Stop } from "./stop.ts";
@@ -44,7 +44,7 @@ export async function serveBooks(
   const log = options.accessLog === true ? await createLog() : undefined;
   try {
     const app = createApp(books, {
-      hosts: [...loopbackHosts, ...hosts, ...(options.hostName ?? [])],
+      hosts: [...loopbackHosts, hostOf(options.host), ...hosts, ...(options.hostName ?? [])],
       origins: [...origins, ...(options.origin ?? [])],
       ...(options.prefix === undefined ? {} : { prefix: options.prefix }),
       ...(options.readOnly === true ? { readOnly: true } : {}),
@@ -65,7 +65,8 @@ export async function serveBooks(
       await tell(command, {
         books,
         home,
-        link: options.readOnly === true ? undefined : `${home}/login/${await app.link()}`,
+        // What is printed may stand in a log for long, so only who is on this machine anyway is let in by it.
+        link: options.readOnly === true || !isLoopback(options.host) ? undefined : `${home}/login/${await app.link()}`,
       });
       await stop.asked;
     } finally {

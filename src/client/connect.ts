@@ -3,9 +3,10 @@ import { spread, waitAnywhere } from "../core/anywhere.ts";
 import { DaybookError, type ErrorCode } from "../core/daybook-error.ts";
 import { readAnswer } from "./answer.ts";
 import { streamItems, streamLines } from "./items.ts";
+import { parseReply } from "./problem.ts";
 import { requestOf, type RouteOf } from "./request.ts";
 import { plainNouns, routes } from "./routes.ts";
-import { send, type CallOptions, type ConnectOptions, type Wire } from "./send.ts";
+import { send, type CallOptions, type ConnectOptions, type Reply, type Wire } from "./send.ts";
 import { streamFacts, type Fact, type StreamOptions } from "./stream.ts";
 import {
   typedVerbs,
@@ -92,10 +93,10 @@ function methodOf(wire: Wire, verb: string, of: RouteOf): (...args: unknown[]) =
 
 async function askOne(wire: Wire, verb: string, input: Input, options: CallOptions = {}): Promise<unknown> {
   const of = routeOf(verb);
-  const response = await send(wire, requestOf(verb, of, input), options);
-  if (of.answer === "text") return response.text();
-  if (response.status === 202) return endOf(wire, verb, response, options);
-  return response.status === 204 ? undefined : readAnswer(verb, await response.json());
+  const reply = await send(wire, requestOf(verb, of, input), options);
+  if (of.answer === "text") return reply.text;
+  if (reply.status === 202) return endOf(wire, verb, reply, options);
+  return reply.status === 204 ? undefined : readAnswer(verb, parseReply(wire.base, reply));
 }
 
 function routeOf(verb: string): RouteOf {
@@ -122,17 +123,20 @@ async function* rows(
 }
 
 type Operation = {
+  readonly id: string;
   readonly status: string;
   readonly result: unknown;
   readonly error: { readonly code: ErrorCode; readonly message: string } | null;
 };
 
 /** What takes minutes goes on in the server; here it is waited for, as in the library. */
-async function endOf(wire: Wire, verb: string, begun: Response, { signal }: CallOptions): Promise<unknown> {
-  const path = begun.headers.get("location") ?? "";
+async function endOf(wire: Wire, verb: string, begun: Reply, { signal }: CallOptions): Promise<unknown> {
+  // By its id: what the server says of the place may lie below another path than the one that we know it by.
+  const { id } = parseReply(wire.base, begun) as Operation;
+  const path = `/api/v1/operations/${encodeURIComponent(id)}`;
   for (let waitMs = 100; ; waitMs = Math.min(waitMs * 2, lookEveryMsMax)) {
-    const response = await send(wire, { method: "GET", path }, signal === undefined ? {} : { signal });
-    const { status, result, error } = (await response.json()) as Operation;
+    const reply = await send(wire, { method: "GET", path }, signal === undefined ? {} : { signal });
+    const { status, result, error } = parseReply(wire.base, reply) as Operation;
     if (status === "completed") return readAnswer(verb, result);
     const code = error?.code ?? (status === "lost" ? "unknown_outcome" : "conflict");
     if (status !== "running") {

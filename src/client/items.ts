@@ -3,7 +3,7 @@ import { DaybookError } from "../core/daybook-error.ts";
 import { readAnswer } from "./answer.ts";
 import { problemIn } from "./problem.ts";
 import { eventsOf, linesOf } from "./read-events.ts";
-import { send, type Asked, type CallOptions, type Wire } from "./send.ts";
+import { listen, type Asked, type CallOptions, type Wire } from "./send.ts";
 
 /** Ends when the verb has ended; what breaks off before is an error. */
 export async function* streamItems(
@@ -12,7 +12,7 @@ export async function* streamItems(
   asked: Asked,
   options: CallOptions,
 ): AsyncGenerator<unknown> {
-  const { body } = await send(wire, { ...asked, headers: { accept: "text/event-stream" } }, options);
+  const { body } = await listen(wire, { ...asked, headers: { accept: "text/event-stream" } }, options);
   for await (const { name, data } of whole(verb, options, body === null ? [] : eventsOf(body, options.signal))) {
     if (name === "item") yield readAnswer(verb, JSON.parse(data));
     else if (name === "end") return;
@@ -27,7 +27,7 @@ export async function* streamLines(
   asked: Asked,
   options: CallOptions,
 ): AsyncGenerator<string> {
-  const { body } = await send(wire, asked, options);
+  const { body } = await listen(wire, asked, options);
   yield* whole(verb, options, body === null ? [] : linesOf(body, { last: true, signal: options.signal }));
 }
 

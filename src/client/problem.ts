@@ -2,11 +2,32 @@
 import { DaybookError, errorCodes, type ErrorCode } from "../core/daybook-error.ts";
 
 /** What an answer says that is none: a problem of ours, or whatever a proxy in between has to say. */
-export async function problemOf(response: Response): Promise<DaybookError> {
+export async function problemOf(response: Response, base: string): Promise<DaybookError> {
+  const { status, type, headers } = response;
+  // A browser shows nothing of it.
+  if (type === "opaqueredirect" || (status >= 300 && status < 400)) {
+    const to = headers.get("location") ?? "another address";
+    return new DaybookError("unavailable", `${base} sends us on to ${to}: connect to it there`, {
+      details: { status },
+    });
+  }
   const text = await response.text().catch(() => "");
   const said = text.slice(0, saidMax).trim();
-  const message = `the server answered ${response.status}${said === "" ? "" : `: ${said}`}`;
-  return problemIn(text, message, response.status);
+  return problemIn(text, `the server answered ${status}${said === "" ? "" : `: ${said}`}`, status);
+}
+
+/** A page that logs in, or a server of something else. */
+export function parseReply(
+  base: string,
+  { status, text }: { readonly status: number; readonly text: string },
+): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    const said = text.slice(0, saidMax).trim();
+    const message = `${base} does not answer as a server of Daybook does: is that its address? It says ${JSON.stringify(said)}`;
+    throw new DaybookError("unavailable", message, { cause, details: { status } });
+  }
 }
 
 /** Where the text is no problem, the error says `otherwise`. */

@@ -1,4 +1,5 @@
 // The text of an answer that comes bit by bit: lines, and the events of server-sent events.
+import { waitAnywhere } from "../core/anywhere.ts";
 
 /** An event as it stands in the stream. `retryMs` and `id` hold from then on. */
 export type ServerSent = {
@@ -9,6 +10,8 @@ export type ServerSent = {
 };
 
 export type Reading = {
+  /** How long nothing may come before the connection is taken to be dead. */
+  readonly silenceMsMax?: number;
   /** What is cut off at the end is a line too. */
   readonly last?: boolean;
   /** Ends it. */
@@ -18,7 +21,7 @@ export type Reading = {
 /** The lines of a body, ended by \n, \r\n or \r, as soon as they are whole. */
 export async function* linesOf(
   body: ReadableStream<Uint8Array>,
-  { last = false, signal }: Reading = {},
+  { last = false, signal, silenceMsMax }: Reading = {},
 ): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   const reader = body.getReader();
@@ -28,7 +31,7 @@ export async function* linesOf(
   let rest = "";
   try {
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await heardWithin(silenceMsMax, reader.read());
       rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
       // A \r at the end may be half of a \r\n.
       const whole = rest.split(/\r\n|\n|\r(?!$)/);
@@ -45,12 +48,28 @@ export async function* linesOf(
   }
 }
 
+async function heardWithin<T>(ms: number | undefined, part: Promise<T>): Promise<T> {
+  if (ms === undefined) return part;
+  const heard = new AbortController();
+  const silence = waitAnywhere(ms, heard.signal).then(() => {
+    throw new Error(`nothing was heard for ${ms} ms`);
+  });
+  try {
+    return await Promise.race([part, silence]);
+  } finally {
+    heard.abort();
+  }
+}
+
+/** A server says something every 15 s. A connection that died with its network or in a sleeping laptop ends by nothing but this. */
+const silenceMsMax = 60_000;
+
 /** What has no blank line behind it did not arrive whole, and is not told. */
 export async function* eventsOf(body: ReadableStream<Uint8Array>, signal?: AbortSignal): AsyncGenerator<ServerSent> {
   let [name, data, isGiven] = ["", "", false];
   let id: string | undefined;
   let retryMs: number | undefined;
-  for await (const line of linesOf(body, { signal })) {
+  for await (const line of linesOf(body, { signal, silenceMsMax })) {
     if (line === "") {
       if (isGiven) yield { name: name === "" ? "message" : name, data: data.slice(0, -1), id, retryMs };
       [name, data, isGiven] = ["", "", false];

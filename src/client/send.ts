@@ -41,23 +41,55 @@ export type Asked = {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** Resolves with an answer that is one; what is refused is thrown. */
-export async function send(wire: Wire, asked: Asked, { signal, idempotencyKey }: CallOptions = {}): Promise<Response> {
-  const key: Record<string, string> =
-    asked.method === "GET" ? {} : { "idempotency-key": idempotencyKey ?? randomKey() };
+/** An answer that was read whole. */
+export type Reply = { readonly status: number; readonly text: string };
+
+/** Resolves with the whole answer; what is refused is thrown. */
+export function send(wire: Wire, asked: Asked, options: CallOptions = {}): Promise<Reply> {
+  // Read within the try, so that an answer that breaks off is asked for again too.
+  return ask(wire, asked, options, async (response) => {
+    return { status: response.status, text: await response.text() };
+  });
+}
+
+/** Resolves with an answer whose body comes as it happens. */
+export function listen(wire: Wire, asked: Asked, options: CallOptions = {}): Promise<Response> {
+  return ask(wire, asked, options, (response) => Promise.resolve(response));
+}
+
+async function ask<T>(
+  wire: Wire,
+  asked: Asked,
+  { signal, idempotencyKey }: CallOptions,
+  take: (response: Response) => Promise<T>,
+): Promise<T> {
+  const isChange = asked.method !== "GET";
+  const key: Record<string, string> = isChange ? { "idempotency-key": idempotencyKey ?? randomKey() } : {};
+  const keyed = { ...asked, headers: { ...asked.headers, ...key } };
   const tries = wire.attempts ?? 5;
-  for (let tried = 1; ; tried++) {
-    const ended = await once(wire, { ...asked, headers: { ...asked.headers, ...key } }, signal);
-    if (ended instanceof Response && ended.ok) return ended;
-    const waitMs = tried < tries ? againAfterMs(ended, wire, tried) : undefined;
-    if (waitMs === undefined) throw ended instanceof Response ? await problemOf(ended) : ended;
+  for (let tried = 1; ;) {
+    const ended = await once(wire, keyed, signal, take);
+    if ("taken" in ended) return ended.taken;
+    const waitMs = againAfterMs(ended, wire, tried);
+    // What is under way is waited for: it ends, and then its reply is there.
+    const isUnderWay = "refused" in ended && ended.refused.status === 409;
+    if (waitMs === undefined || (tried >= tries && !isUnderWay)) throw await whyOf(ended, wire, isChange);
+    if (!isUnderWay) tried++;
     // A connection goes back to its pool only when its answer was read.
-    if (ended instanceof Response) await ended.body?.cancel().catch(() => undefined);
+    if ("refused" in ended) await ended.refused.body?.cancel().catch(() => undefined);
     await waitAnywhere(waitMs, signal);
   }
 }
 
-async function once(wire: Wire, asked: Asked, signal: AbortSignal | undefined): Promise<Response | DaybookError> {
+/** How one try ended. `lost`: no answer, or not all of it. */
+type Ended = { readonly refused: Response } | { readonly lost: DaybookError; readonly wasSent: boolean };
+
+async function once<T>(
+  wire: Wire,
+  asked: Asked,
+  signal: AbortSignal | undefined,
+  take: (response: Response) => Promise<T>,
+): Promise<Ended | { readonly taken: T }> {
   signal?.throwIfAborted();
   const { token } = wire;
   const known = typeof token === "function" ? await token() : token;
@@ -72,16 +104,38 @@ async function once(wire: Wire, asked: Asked, signal: AbortSignal | undefined): 
   const begun = new AbortController();
   void abortAfter(late, wire.timeoutMs ?? timeoutMsDefault, begun.signal);
   try {
-    return await (wire.fetch ?? fetch)(request);
+    const response = await (wire.fetch ?? fetch)(request);
+    begun.abort();
+    return response.ok ? { taken: await take(response) } : { refused: response };
   } catch (cause) {
     // The caller gave up, which is no failure.
     signal?.throwIfAborted();
-    if (late.signal.aborted) return new DaybookError("timeout", `${wire.base} did not answer in time`, { cause });
+    if (late.signal.aborted) {
+      return { lost: new DaybookError("timeout", `${wire.base} did not answer in time`, { cause }), wasSent: true };
+    }
     const why = cause instanceof Error ? reasonOf(cause) : String(cause);
-    return new DaybookError("unavailable", `${wire.base} cannot be reached: ${why}`, { cause });
+    const message = `${wire.base} cannot be reached: ${why}`;
+    return { lost: new DaybookError("unavailable", message, { cause }), wasSent: !isUnsent(cause) };
   } finally {
     begun.abort();
   }
+}
+
+/** What is thrown of it. Whoever asked for a change must know that it may have been made. */
+async function whyOf(ended: Ended, { base }: Wire, isChange: boolean): Promise<DaybookError> {
+  if ("refused" in ended) return problemOf(ended.refused, base);
+  const { lost, wasSent } = ended;
+  if (!isChange || !wasSent) return lost;
+  const message = `${lost.message}; it may or may not have been done, so look before you repeat it`;
+  return new DaybookError("unknown_outcome", message, { cause: lost.cause });
+}
+
+/** What Node, Deno and Bun say of what happened before anything was sent; a browser tells nothing. */
+const unsent = /ECONNREFUSED|ConnectionRefused|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|client error \(Connect\)/;
+
+function isUnsent(thrown: unknown): boolean {
+  if (!(thrown instanceof Error)) return false;
+  return unsent.test(`${String(Reflect.get(thrown, "code"))} ${thrown.message}`) || isUnsent(thrown.cause);
 }
 
 function requestOf(
@@ -101,6 +155,8 @@ function requestOf(
         ...headers,
       },
       signal,
+      // What is sent on is asked for by GET, also where it was a change.
+      redirect: "manual",
       ...(body === undefined ? {} : { body }),
     });
   } catch (cause) {
@@ -124,13 +180,14 @@ function reasonOf(error: Error): string {
 }
 
 /** A busy server says when; 409 with a time means that the same request is under way. */
-function againAfterMs(ended: Response | DaybookError, wire: Wire, tried: number): number | undefined {
+function againAfterMs(ended: Ended, wire: Wire, tried: number): number | undefined {
   const waitMs = spread(Math.min((wire.backoffMs ?? 250) * 2 ** (tried - 1), backoffMsMax));
-  if (!(ended instanceof Response)) return waitMs;
-  const said = Number(ended.headers.get("retry-after") ?? Number.NaN);
+  if ("lost" in ended) return waitMs;
+  const { status, headers } = ended.refused;
+  const said = Number(headers.get("retry-after") ?? Number.NaN);
   const known = Number.isFinite(said) && said >= 0;
-  if (ended.status === 409) return known ? said * 1000 : undefined;
-  if (![429, 502, 503].includes(ended.status) && !(ended.status === 504 && !isProblem(ended))) return undefined;
+  if (status === 409) return known ? said * 1000 : undefined;
+  if (![429, 502, 503].includes(status) && !(status === 504 && !isProblem(ended.refused))) return undefined;
   if (!known) return waitMs;
   return said * 1000 > retryAfterMsMax ? undefined : Math.max(said * 1000, waitMs);
 }
@@ -153,7 +210,9 @@ export async function waitInParts<T>(timeoutMs: number, ask: (partMs: number) =>
       return await ask(Math.max(1, Math.round(Math.min(leftMs, partMsMax))));
     } catch (error) {
       const isOver = timeoutMs - (elapsedMs() - from) <= 0;
-      if (!(error instanceof DaybookError) || error.code !== "timeout" || isOver) throw error;
+      // Said by the server: one that does not answer at all is not asked for ever.
+      const isOpen = error instanceof DaybookError && error.code === "timeout" && error.details["status"] === 504;
+      if (!isOpen || isOver) throw error;
     }
   }
 }

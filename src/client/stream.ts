@@ -2,7 +2,7 @@
 import { spread, waitAnywhere } from "../core/anywhere.ts";
 import { DaybookError } from "../core/daybook-error.ts";
 import { eventsOf } from "./read-events.ts";
-import { send, type Wire } from "./send.ts";
+import { listen, type Wire } from "./send.ts";
 
 /** Something that happened: `job.completed` with ids and counters, no content. `reset` says that facts were missed, because too many have
  *  happened since: read the lists again. */
@@ -33,7 +33,7 @@ export async function* streamFacts(wire: Wire, { topics = [], after, signal }: S
     try {
       const headers: Record<string, string> = { accept: "text/event-stream" };
       if (last !== undefined) headers["last-event-id"] = last;
-      const { body } = await send(wire, { method: "GET", path, headers }, signal === undefined ? {} : { signal });
+      const { body } = await listen(wire, { method: "GET", path, headers }, signal === undefined ? {} : { signal });
       isHeard = true;
       for await (const event of eventsOf(body ?? new ReadableStream(), signal)) {
         if (signal?.aborted === true) return;

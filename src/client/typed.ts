@@ -15,19 +15,17 @@ type Making = Omit<EnqueueOptions, "backoff" | "losses" | "at"> & {
   readonly at?: Moment;
   readonly signal?: AbortSignal;
 };
+// One signature for all, because of overloads the compiler would point at the definition, whatever is wrong.
 type InputOf<Of> = Of extends Job<infer Input, unknown> ? Input : never;
 type ResultOf<Of> = Of extends Job<infer _Input, infer Result> ? Result : never;
 
 export type TypedJobs = Omit<Noun<"jobs">, "enqueue" | "result"> & {
   /** Makes a job. A program that cannot import the definition names it, with
    *  its type: `enqueue<typeof sendReceipt>("send-receipt", { orderId })`. */
-  enqueue: {
-    <Input, Result>(
-      definition: Job<Input, Result> | string,
-      ...given: Given<NoInfer<Input>, Making>
-    ): Promise<AwaitableJob<NoInfer<Result>>>;
-    <Of extends AnyJob>(name: string, ...given: Given<InputOf<Of>, Making>): Promise<AwaitableJob<ResultOf<Of>>>;
-  };
+  enqueue<Of extends AnyJob = Job>(
+    definition: Of | string,
+    ...given: Given<InputOf<Of>, Making>
+  ): Promise<AwaitableJob<ResultOf<Of>>>;
   /** Makes a job from a template. */
   enqueueFrom(template: string, overrides?: unknown, options?: Making): Promise<AwaitableJob>;
   /** Waits until the job has ended with all its retries, and gives what its handler returned. */
@@ -41,8 +39,7 @@ type Publishing = Parameters<Noun<"events">["publish"]>[1];
 export type TypedEvents = Omit<Noun<"events">, "publish"> & {
   publish<Input>(
     event: Event<Input, unknown> | string,
-    payload?: NoInfer<Input>,
-    options?: Omit<NonNullable<Publishing>, "payload"> & CallOptions,
+    ...given: Given<NoInfer<Input>, Omit<NonNullable<Publishing>, "payload"> & CallOptions>
   ): ReturnType<Noun<"events">["publish"]>;
 };
 

@@ -16,9 +16,16 @@ import { letNextGo } from "./delivery.ts";
 import { makeRetry } from "../jobs/settle/settle.ts";
 import { deliveryName, type ListenerRow } from "./listener.ts";
 
-export type RedriveOptions = {
-  /** Counts the letters and redrives none. */
+export type LettersOptions = {
+  /** Only says how many there are. */
   readonly dryRun?: boolean;
+  /** Ends it after the slice that it is at. */
+  readonly signal?: AbortSignal;
+  /** Told after each slice. */
+  readonly progress?: (done: number, total: number) => void;
+};
+
+export type RedriveOptions = LettersOptions & {
   /** How many redrives start per second; default all at once. */
   readonly rate?: number;
 };
@@ -33,7 +40,7 @@ export type DeadLetters = {
   redrive(id: string): Promise<{ readonly jobId: string }>;
   redriveAll(filter: LetterFilter, options?: RedriveOptions): Promise<{ readonly count: number }>;
   discard(id: string, reason: string): Promise<void>;
-  discardAll(filter: LetterFilter, reason: string, options?: { dryRun?: boolean }): Promise<{ readonly count: number }>;
+  discardAll(filter: LetterFilter, reason: string, options?: LettersOptions): Promise<{ readonly count: number }>;
 };
 
 export function deadLetters(store: Store, tenant: string): DeadLetters {
@@ -44,17 +51,17 @@ export function deadLetters(store: Store, tenant: string): DeadLetters {
     groups: () => readGroups(store, tenant),
     redrive: (id) => write((tx) => redriveLetter(tx, id)),
     async redriveAll(filter, options = {}) {
-      refuseUnknown(options, ["dryRun", "rate"], "redriveAll");
+      refuseUnknown(options, [...lettersOptions, "rate"], "redriveAll");
       const perSecond = options.rate === undefined ? null : checkCount(options.rate, "rate", 1);
       // Each redrive waits for its time in the book, so the caller need not stay: the n-th starts n ÷ rate seconds from now.
-      return each(store, tenant, filter, options.dryRun ?? false, (tx, id, index) =>
+      return each(store, { tenant, filter, options }, (tx, id, index) =>
         redriveLetter(tx, id, perSecond === null ? 0 : Math.floor((index * 1000) / perSecond)),
       );
     },
     discard: (id, reason) => write((tx) => discardLetter(tx, id, reason)),
     async discardAll(filter, reason, options = {}) {
-      refuseUnknown(options, ["dryRun"], "discardAll");
-      return each(store, tenant, filter, options.dryRun ?? false, (tx, id) => discardLetter(tx, id, reason));
+      refuseUnknown(options, lettersOptions, "discardAll");
+      return each(store, { tenant, filter, options }, (tx, id) => discardLetter(tx, id, reason));
     },
   };
 }
@@ -62,11 +69,13 @@ export function deadLetters(store: Store, tenant: string): DeadLetters {
 const sliceMax = 100;
 
 // One transaction per slice. It passes over letters that another process has redriven or discarded meanwhile.
+const lettersOptions = ["dryRun", "signal", "progress"] as const;
+
+type Letters = { readonly tenant: string; readonly filter: LetterFilter; readonly options: LettersOptions };
+
 async function each(
   store: Store,
-  tenant: string,
-  filter: LetterFilter,
-  dryRun: boolean,
+  { tenant, filter, options }: Letters,
   act: (tx: Tx, id: string, index: number) => Promise<unknown>,
 ): Promise<{ count: number }> {
   checkFilter(filter);
@@ -76,7 +85,7 @@ async function each(
       where ${whichLetters(tenant, filter)} and letter.ended_at is null and letter.status = 'dead'
       order by letter.event_seq, letter.seq`,
   );
-  if (dryRun) return { count: found.length };
+  if (options.dryRun === true) return { count: found.length };
   const actOnSlice = async (tx: Tx, from: number): Promise<number> => {
     let done = 0;
     for (const [index, { id }] of found.slice(from, from + sliceMax).entries()) {
@@ -89,8 +98,9 @@ async function each(
     return done;
   };
   let count = 0;
-  for (let from = 0; from < found.length; from += sliceMax) {
+  for (let from = 0; from < found.length && options.signal?.aborted !== true; from += sliceMax) {
     count += await store.write((tx) => actOnSlice(tx, from), { tenant });
+    options.progress?.(Math.min(from + sliceMax, found.length), found.length);
   }
   return { count };
 }

@@ -106,8 +106,8 @@ export async function retain(
   tenant: string | null,
   options: RetainOptions = {},
 ): Promise<Retained> {
-  refuseUnknown(options, [...retentionParts, "apply"], "retain");
-  const { apply = false } = options;
+  refuseUnknown(options, [...retentionParts, "apply", "signal", "progress"], "retain");
+  const { apply = false, signal, progress } = options;
   if (typeof apply !== "boolean") throw invalid(`apply is ${quote(apply)}: true or false`);
   const policy = await policyFor(store, options);
   const now = store.time.atLeast();
@@ -122,9 +122,12 @@ export async function retain(
     dryRun,
   });
   let sum: Retained = { ...nothing, dryRun, policy, ...telemetry, slices };
-  const asked = { ...jobsBy(policy), now, dryRun };
+  let left = 0;
+  const tell = (jobsOfSlice: number): void => progress?.((left += jobsOfSlice), null);
+  const asked = { ...jobsBy(policy), now, dryRun, signal, tell };
   const [eventsBy, decisionsBy] = [by(policy.events), by(policy.decisions)];
   for (const id of tenant === null ? await tenantsOf(store) : [tenant]) {
+    if (signal?.aborted === true) break;
     const { others, files, ...counts } = await retainJobs(jobs, id, asked);
     sum = add({ ...sum, files: [...sum.files, ...files] }, { ...counts, calls: others[callKind] ?? 0 });
     if (eventsBy !== null) {

@@ -46,6 +46,10 @@ export type RetainOptions = {
 } & {
   /** Removes it. Without, it is only said what would leave. */
   readonly apply?: boolean;
+  /** Ends it after the slice that it is at. */
+  readonly signal?: AbortSignal;
+  /** Told after each slice of jobs how many jobs have left. */
+  readonly progress?: (done: number, total: null) => void;
 };
 
 export type Policy = Required<ByHand>;

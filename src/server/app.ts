@@ -12,6 +12,7 @@ import { roomsOf } from "../open/rooms.ts";
 import { openBookRoutes, type BookRoutes } from "./book-routes.ts";
 import { createGuard, headersOfAll, loopbackHosts } from "./guard.ts";
 import { problemResponse, tellFailure } from "./problem.ts";
+import { requestsMaxDefault } from "./share.ts";
 
 export type AppOptions = {
   /** The host names by which it may be asked, without a port. Default: those of this machine alone (localhost, 127.0.0.1, [::1]). */
@@ -24,7 +25,7 @@ export type AppOptions = {
   readonly readOnly?: boolean;
   /** What assistants may do at most at `/mcp`, whatever their tokens allow. Default: "read". */
   readonly mcp?: "read" | "operate" | "admin";
-  /** Requests at once, streams not counted; more are told to come again. Default 1000. */
+  /** Requests at once, streams not counted, half of them of one tenant; more are told to come again. Default 1000. */
   readonly requestsMax?: number;
   /** True: cookies are for HTTPS alone. Default: what the request came by. */
   readonly secure?: boolean;
@@ -61,7 +62,7 @@ const known = ["hosts", "origins", "prefix", "readOnly", "mcp", "requestsMax", "
  *  ``` */
 export function createApp(given: Book | { readonly [name: string]: Book }, options: AppOptions = {}): App {
   refuseUnknown(options, known, "createApp");
-  const { hosts = loopbackHosts, origins = [], requestsMax = 1000, log } = options;
+  const { hosts = loopbackHosts, origins = [], requestsMax = requestsMaxDefault, log } = options;
   const prefix = checkPrefix(options.prefix ?? "");
   const guard = createGuard({ hosts, origins });
   const books = booksOf(given);

@@ -10,15 +10,17 @@ import type { AppOptions, Asker } from "./app.ts";
 import { addDashboardFiles } from "./dashboard-files.ts";
 import { addDocument } from "./document.ts";
 import { createGate, type Known } from "./gate.ts";
-import { headersOfAll } from "./guard.ts";
+import { headersOfAll, refuseHead } from "./guard.ts";
 import { openLiveStreams } from "./live-stream.ts";
 import { addLogin } from "./login.ts";
 import { addMcp } from "./mcp-route.ts";
 import { addMonitoring } from "./monitoring.ts";
 import { createOpenStreams } from "./open-streams.ts";
 import { HttpRefusal, tellFailure } from "./problem.ts";
+import { audited, plainEntry } from "./run-audited.ts";
 import { aliasRoutes, everyRoute, patternOf, type VerbRoute } from "./routes.ts";
 import { runRoute, type Asked } from "./run-route.ts";
+import { createShare, requestsMaxDefault } from "./share.ts";
 import { createScheduler, type Scheduler } from "./scheduler.ts";
 
 export type Router = Hono<{ Bindings: Required<Asker> }>;
@@ -40,12 +42,15 @@ export function openBookRoutes(book: Book, options: Options, same?: BookRoutes):
   const { access } = book;
   const scheduler = same?.scheduler ?? createScheduler(book);
   const streams = createOpenStreams();
+  const ending = new AbortController();
   const live = openLiveStreams(roomsOf(book).store);
   const gate = createGate(book, options);
+  const share = createShare(options.requestsMax ?? requestsMaxDefault);
   const base = `${prefix}${apiPrefix}`;
 
   async function run(context: Asking, route: VerbRoute, outputs: Outputs, tenant?: string): Promise<Response> {
-    return runRoute(asked(context, await gate.admit(context, route.verb, tenant), route, outputs));
+    const found = await gate.admit(context, route.verb, tenant);
+    return share.take(found.tenant ?? book.tenantId, () => runRoute(asked(context, found, route, outputs)));
   }
 
   /** What a request of this caller for a verb is run with. */
@@ -64,6 +69,7 @@ export function openBookRoutes(book: Book, options: Options, same?: BookRoutes):
       caller: found.caller,
       tenant: found.tenant,
       book: gate.bookFor(verb, found),
+      ending: ending.signal,
       requestId: env.requestId,
       from: env.address,
       stillKnown: () => gate.stillKnown(found),
@@ -73,6 +79,7 @@ export function openBookRoutes(book: Book, options: Options, same?: BookRoutes):
 
   function addStream(add: Add): void {
     add("GET", "/stream", async (context) => {
+      refuseHead(context.req.raw);
       const found = await gate.admit(context, { role: "read", words: "stream" });
       const stream = streams.open(() => gate.stillKnown(found));
       return live.open(found.tenant ?? book.tenantId, context.req.raw, stream);
@@ -80,11 +87,14 @@ export function openBookRoutes(book: Book, options: Options, same?: BookRoutes):
   }
 
   function addScheduler(add: Add): void {
-    const acts = { start: scheduler.start, stop: scheduler.stop, status: scheduler.status };
+    const acts = { start: scheduler.start, stop: scheduler.stop, status: async () => scheduler.status() };
     for (const [word, act] of Object.entries(acts)) {
-      add(word === "status" ? "GET" : "POST", `/scheduler/${word}`, async (context) => {
-        await gate.admit(context, { role: "admin", of: "book", words: `scheduler ${word}` });
-        return Response.json(await act(), { headers: headersOfAll });
+      const isChange = word !== "status";
+      add(isChange ? "POST" : "GET", `/scheduler/${word}`, async (context) => {
+        const { caller } = await gate.admit(context, { role: "admin", of: "book", words: `scheduler ${word}` });
+        const entry = plainEntry(`scheduler.${word}`, caller, context.env);
+        const said = await (isChange ? audited(entry, access, act) : act());
+        return Response.json(said, { headers: { ...headersOfAll, "cache-control": "no-store" } });
       });
     }
   }
@@ -129,6 +139,7 @@ export function openBookRoutes(book: Book, options: Options, same?: BookRoutes):
     },
     link: () => access.link({ role: "admin", tenant: null }),
     async close() {
+      ending.abort();
       streams.close();
       live.close();
       await scheduler.stop();

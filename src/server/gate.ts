@@ -45,7 +45,7 @@ export function createGate(book: Book, { readOnly = false }: { readonly readOnly
       const found = await known(context);
       const { caller } = found;
       if (!mayCall(wanted, caller)) throw refuseCall(wanted, caller);
-      if (readOnly && wanted.role !== "read") {
+      if (readOnly && wanted.role !== "read" && context.req.method !== "GET" && context.req.method !== "HEAD") {
         throw new DaybookError("forbidden", "this server is read-only: change the book by another way");
       }
       return tenant === undefined ? found : { ...found, tenant: tenantOf(caller, tenant) };

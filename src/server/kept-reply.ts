@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import type { Access } from "../access/access.ts";
 import type { Caller } from "../access/caller.ts";
-import { conflict, invalid } from "../core/error.ts";
+import { conflict, invalid, warnOf } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { HttpRefusal } from "./problem.ts";
 
@@ -50,8 +50,9 @@ export async function keptReply(
   }
   const reply = await make();
   // Of a `busy` or an outage nothing happened; what may have happened keeps its key.
-  if (isNothingDone(reply)) await replies.drop(begun.id);
-  else await replies.finish(begun.id, reply);
+  const settled = isNothingDone(reply) ? replies.drop(begun.id) : replies.finish(begun.id, reply);
+  // What was done is said also if that cannot be kept: whoever asks again is told that it is under way, and it is not done twice.
+  await settled.catch((error: unknown) => warnOf("DAYBOOK_REPLY", `the reply to ${route} could not be kept`, error));
   return reply;
 }
 

@@ -6,10 +6,11 @@ import { invalid } from "../core/error.ts";
 import { parseJson } from "../core/parse-json.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Add, Asking, Router } from "./book-routes.ts";
-import { cookieName, credentialOf } from "./caller.ts";
+import { cookieName, credentialOf, identify } from "./caller.ts";
 import type { Gate, Known } from "./gate.ts";
-import { headersOfAll } from "./guard.ts";
+import { headersOfAll, refuseHead } from "./guard.ts";
 import { readText } from "./read-input.ts";
+import { audited, plainEntry } from "./run-audited.ts";
 
 type Parts = {
   readonly access: Access;
@@ -24,6 +25,7 @@ export function addLogin(router: Router, add: Add, { access, gate, prefix, secur
     if (found === null)
       return gate.failures.refuse(env.address, "the token or link is unknown, expired, revoked or was used before");
     const { cookie, caller, expiresAt } = found;
+    await audited(plainEntry("login", caller, env), access, async () => undefined);
     const seconds = Math.max(0, Math.floor((expiresAt - systemClock.now()) / 1000));
     return { cookie: cookieOf(cookie, seconds, secure ?? req.url.startsWith("https:"), prefix), login: told(caller) };
   }
@@ -38,6 +40,7 @@ export function addLogin(router: Router, add: Add, { access, gate, prefix, secur
   });
 
   router.get(`${prefix}/login/:secret`, async (context) => {
+    refuseHead(context.req.raw);
     const { cookie } = await logIn(context, context.req.param("secret"));
     return new Response(null, {
       status: 303,
@@ -47,7 +50,11 @@ export function addLogin(router: Router, add: Add, { access, gate, prefix, secur
 
   add("POST", "/logout", async (context) => {
     const credential = credentialOf(context.req.raw.headers);
-    if (credential?.kind === "cookie") await access.logout(credential.secret);
+    if (credential?.kind === "cookie") {
+      const caller = await identify(access, credential);
+      const leave = (): Promise<void> => access.logout(credential.secret);
+      await (caller === null ? leave() : audited(plainEntry("logout", caller, context.env), access, leave));
+    }
     const cookie = cookieOf("", 0, secure ?? context.req.url.startsWith("https:"), prefix);
     return new Response(null, { status: 204, headers: { ...headersOfAll, "set-cookie": cookie } });
   });

@@ -8,6 +8,7 @@ import type { Outputs } from "../verbs/wire.ts";
 import type { Alias } from "./aliases.ts";
 import { aliasRoutes } from "./routes.ts";
 import { extraRoutes, type ExtraRoute } from "./extra-routes.ts";
+import { roleFor } from "./policy.ts";
 
 /** What the document says of the server that gives it. */
 export type Info = {
@@ -106,7 +107,7 @@ function asAlias(operation: Operation, { method, path, key, accepted }: Alias): 
 /** What is special about a verb, for programs that read the document. */
 function marksOf(verb: Verb): Schema {
   return {
-    "x-daybook-role": verb.role,
+    "x-daybook-role": roleFor(verb),
     ...(verb.of === undefined ? {} : { "x-daybook-of": verb.of }),
     ...(verb.destroys === undefined ? {} : { "x-daybook-destroys": verb.destroys === true ? "apply" : verb.destroys }),
     ...(verb.background === undefined ? {} : { "x-daybook-background": true }),
@@ -167,7 +168,7 @@ function answersOf(verb: Verb, answer: Schema, changes: boolean): Record<string,
   return {
     ...(answer["type"] === "null" ? { 204: { description: "Done." } } : { 200: done }),
     ...(changes ? {} : { 304: { description: "What you have is still so." } }),
-    ...(verb.background === true ? { 202: { $ref: "#/components/responses/Begun" } } : {}),
+    ...(verb.background !== undefined ? { 202: { $ref: "#/components/responses/Begun" } } : {}),
   };
 }
 

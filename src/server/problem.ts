@@ -1,6 +1,7 @@
 // Errors as callers of the server see them: problem+json with the codes of the library. What only the owner of the machine should
 // know (stacks, paths, statements) stays here.
-import { asDaybookError, describeError, errorCodes, type ErrorCode } from "../core/error.ts";
+import { tellable } from "../access/tellable.ts";
+import { asDaybookError, describeError, errorCodes, warnOf, type ErrorCode } from "../core/error.ts";
 import type { Logger } from "../open/log.ts";
 
 export type Problem = {
@@ -26,23 +27,16 @@ export class HttpRefusal extends Error {
   }
 }
 
-/** Their messages say where the book is, or what the database said; they are in the server's log. */
-const kept: ReadonlySet<ErrorCode> = new Set(["internal", "unavailable", "full", "incompatible"]);
-
-/** What a caller may see of an error's details: nothing that names this machine. */
-const hidden: ReadonlySet<string> = new Set(["path", "file", "sql", "statement", "location", "cause"]);
-
 /** Who is refused for now may try again so much later. */
 const retryAfterSeconds = "1";
 
 export function problemOf(error: unknown): { readonly problem: Problem; readonly headers: Record<string, string> } {
   if (error instanceof HttpRefusal) return refusalOf(error);
-  const { code, message, details } = asDaybookError(error);
-  const { status, meaning } = errorCodes[code];
-  const shown = Object.entries(details).filter(([name, value]) => !hidden.has(name) && value !== undefined);
+  const { code, message, details } = tellable(error);
+  const { status } = errorCodes[code];
   const problem = {
-    ...plain(status, code, kept.has(code) ? meaning : message),
-    ...(shown.length === 0 || kept.has(code) ? {} : { details: Object.fromEntries(shown) }),
+    ...plain(status, code, message),
+    ...(Object.keys(details).length === 0 ? {} : { details }),
   };
   return { problem, headers: status === 503 ? { "retry-after": retryAfterSeconds } : {} };
 }
@@ -66,9 +60,15 @@ export function problemResponse(error: unknown, more: Readonly<Record<string, st
 
 /** Says what went wrong on our side where its owner reads it, with what the caller is not told. */
 export function tellFailure(log: Logger | undefined, error: unknown, request: string): void {
-  if (log === undefined || error instanceof HttpRefusal) return;
+  if (error instanceof HttpRefusal) return;
   const { code, message } = asDaybookError(error);
-  if (errorCodes[code].status < 500) return;
+  // The caller is told of all others, and the access log says their status.
+  if (!tellable(error).isKept && code !== "unknown_outcome") return;
+  if (log === undefined) {
+    // The caller is told nothing of a defect, so it must not be lost.
+    if (code === "internal") warnOf("DAYBOOK_SERVER", `the request ${request} failed`, error);
+    return;
+  }
   const { trace } = describeError(error);
   log.error({ event: "http.failed", request, code, trace }, message);
 }

@@ -2,18 +2,19 @@
 // verb's marks say.
 import { hash } from "node:crypto";
 import type { Access } from "../access/access.ts";
-import { invalid } from "../core/error.ts";
+import type { Operation } from "../access/operations.ts";
+import { DaybookError, invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
-import type { Call } from "../verbs/verb.ts";
+import type { Call, Verb } from "../verbs/verb.ts";
 import { toWire, type Outputs } from "../verbs/wire.ts";
 import { frameOf, openEventStream } from "./event-stream.ts";
-import { headersOfAll } from "./guard.ts";
+import { headersOfAll, refuseHead } from "./guard.ts";
 import { keptReply, keyOf, type Reply } from "./kept-reply.ts";
 import type { OpenStreams } from "./open-streams.ts";
 import { problemOf } from "./problem.ts";
 import { readInput, readText, type Input } from "./read-input.ts";
 import type { VerbRoute } from "./routes.ts";
-import { note, runAudited, tenantOf, type Calling } from "./run-audited.ts";
+import { audited, entryOf, runAudited, tenantOf, type Calling } from "./run-audited.ts";
 
 export type Asked = Calling & {
   readonly route: VerbRoute;
@@ -27,6 +28,8 @@ export type Asked = Calling & {
   readonly base: string;
   readonly outputs: Outputs;
   readonly streams: OpenStreams;
+  /** Aborts when the server ends: who waits is told so. */
+  readonly ending: AbortSignal;
   stillKnown(): Promise<boolean>;
   /** Hears what went wrong on our side. */
   failed(error: unknown): void;
@@ -48,7 +51,8 @@ export async function runRoute(asked: Asked): Promise<Response> {
   if (key === undefined) return responseOf(await make());
   const keyed = {
     key,
-    body,
+    // A change that asks for a revision is another one than the same without it.
+    body: `${request.headers.get("if-match") ?? ""}\n${body}`,
     caller: asked.caller,
     tenant: asked.book.tenantId,
     route: `${method} ${new URL(request.url).pathname}`,
@@ -62,7 +66,8 @@ async function answerRead(asked: Asked): Promise<Response> {
   const input = readInput(route, { ...asked, url: request.url, body: "" });
   const call = callOf(asked);
   if (verb.stream === true || verb.lines === true) return streamOf(asked, input);
-  const answer = await verb.run(book, input, call);
+  const ran = verb.run(book, input, call);
+  const answer = await (Object.hasOwn(verb.input, "timeout") ? unlessLeft(asked, ran) : ran);
   if (verb.text === true) {
     return new Response(String(answer), { headers: { ...jsonHeaders, "content-type": "text/plain; charset=utf-8" } });
   }
@@ -72,6 +77,17 @@ async function answerRead(asked: Asked): Promise<Response> {
   if (request.headers.get("if-none-match") === etag)
     return new Response(null, { status: 304, headers: { ...headersOfAll, etag } });
   return new Response(text, { headers: { ...jsonHeaders, etag } });
+}
+
+/** Who has gone, and a server that is to end, wait for nothing. */
+function unlessLeft({ request, ending }: Asked, ran: unknown): Promise<unknown> {
+  const left = AbortSignal.any([request.signal, ending]);
+  const leaving = new Promise<never>((_, reject) => {
+    const leave = (): void => reject(new DaybookError("closed", "the server is ending: ask again in a moment"));
+    if (left.aborted) leave();
+    else left.addEventListener("abort", leave, { once: true });
+  });
+  return Promise.race([ran, leaving]);
 }
 
 /** A problem is a reply as well, since it is kept like one. */
@@ -105,12 +121,12 @@ export async function runInput(asked: Asked, input: Input): Promise<unknown> {
 async function changed(asked: Asked, input: Input): Promise<Reply> {
   const { route, book, access, caller } = asked;
   const { verb, key: name } = route;
-  const isApplied = verb.destroys === undefined || input["apply"] === true;
-  if (verb.background === true && isApplied) {
+  if (isBackground(verb, input)) {
     const of = { verb: name, tenant: tenantOf(asked), caller, input };
     const run: Parameters<Access["operations"]["start"]>[1] = async ({ signal, progress }) =>
       onWire(asked, await verb.run(book, input, { ...callOf(asked), signal, progress }));
-    const [, operation] = await Promise.all([note(asked, input), access.operations.start(of, run)]);
+    const start = (): Promise<Operation> => access.operations.start(of, run);
+    const operation = await audited(entryOf(asked, input), access, start, 202);
     return {
       status: 202,
       headers: { location: `${asked.base}/operations/${operation.id}`, "content-type": "application/json" },
@@ -125,13 +141,19 @@ async function changed(asked: Asked, input: Input): Promise<Reply> {
   return { status, headers: { "content-type": "application/json" }, body: wireText(asked, answer) };
 }
 
+/** What is only said, and the one thing that is named, does not take long. */
+function isBackground({ background, destroys }: Verb, input: Input): boolean {
+  if (background === undefined || (background !== true && input[background] !== undefined)) return false;
+  return destroys === undefined ? input["dryRun"] !== true : input["apply"] === true;
+}
+
 /** A signal costs more than most reads, so it is made for the verbs that ask for it. */
-function callOf({ request, tenant, caller }: Pick<Asked, "request" | "tenant" | "caller">): Call {
+function callOf({ request, tenant, caller, ending }: Asked): Call {
   const { queues, names, tokenId } = caller;
   let signal: AbortSignal | undefined;
   return {
     get signal() {
-      return (signal ??= AbortSignal.any([request.signal, AbortSignal.timeout(waitMsMax)]));
+      return (signal ??= AbortSignal.any([request.signal, ending, AbortSignal.timeout(waitMsMax)]));
     },
     tenant,
     waitMsMax,
@@ -175,8 +197,9 @@ function keyInVerb({ route, request, caller }: Asked): Input {
 }
 
 function streamOf(asked: Asked, input: Input): Response {
-  const { route, book, tenant, streams, stillKnown } = asked;
+  const { route, request, book, tenant, streams, stillKnown } = asked;
   const { verb } = route;
+  refuseHead(request);
   const opened = streams.open(stillKnown);
   const leaving = new AbortController();
   const signal = AbortSignal.any([opened.signal, leaving.signal]);

@@ -34,6 +34,11 @@ export function patienceOf(timeout: string | undefined, { waitMsMax }: Call): { 
   return { timeout: timeout === undefined ? waitMsMax : Math.min(durationMs(timeout, "timeout"), waitMsMax) };
 }
 
+/** For what works in slices: how it is ended, and who is told how far it is. */
+export function ofCall({ signal, progress }: Call): Pick<Call, "signal" | "progress"> {
+  return { signal, ...(progress === undefined ? {} : { progress }) };
+}
+
 /** What is not an error, and yet not what was hoped for: something was found that should not be, it is too early, or it ended
  *  otherwise. */
 export type Verdict = "found" | "open" | "otherwise";
@@ -71,8 +76,8 @@ export type Said<F extends Fields, Answer> = {
   /** It changes what cannot be had back, so it only reads the book and says what it would do unless `apply` is given. A name: it does
    *  so with that flag alone. */
   readonly destroys?: true | (string & keyof F);
-  /** It may take minutes: a remote caller gets an operation to look at. */
-  readonly background?: true;
+  /** It may take minutes: a remote caller gets an operation to look at. The name of a field: not for the one thing that it names. */
+  readonly background?: true | (string & keyof F);
   /** How the book is opened for it. Default: `read` for the role read, else `write`. `session`: it runs something here. */
   readonly needs?: "read" | "write" | "session";
   /** It removes files that the book keeps in a folder of its own: the command line is told which (`--files`). */

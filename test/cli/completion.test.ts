@@ -59,6 +59,7 @@ test("bash goes on with what was begun, and offers what a value may be", async (
     [["jobs", "list", "--status", "ca"], ["cancelled"]],
     [["jobs", "list", "--status", "=", "ca"], ["cancelled"]],
     [["jobs", "list", "--status", "failed,ca"], ["failed,cancelled"]],
+    [["init", "--template", "minimal,se"], []],
     [["runs", "list", "--status", "timed"], ["timed_out"]],
     [["jobs", "list", "--status", "failed", "--ki"], ["--kind"]],
     [["jobs", "show", "an-id", "--js"], ["--json"]],

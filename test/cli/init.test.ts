@@ -52,6 +52,7 @@ test("each project has its files and says what comes next, and all of them type-
 /** What each project says once it works. */
 const works: Readonly<Record<string, RegExp>> = {
   minimal: /Hello, Ada\./,
+  server: /Log in once[^]*Ctrl-C ends it/,
   automations: /lights/,
 };
 
@@ -72,6 +73,8 @@ async function start(folder: string, until: RegExp): Promise<{ output: string; c
   const { scripts } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { scripts: { start: string } };
   const [program, ...args] = scripts.start.split(" ");
   const main = program === "daybook" ? [join(root, "src/cli/main.ts")] : [];
+  // The port that it takes by itself may be another's.
+  if (args[0] === "serve") args.push("--port", "0");
   const env = {
     PATH: process.env["PATH"],
     NODE_OPTIONS: "--conditions=@daybook/source",

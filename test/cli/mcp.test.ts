@@ -1,8 +1,10 @@
 // daybook mcp as an assistant starts it: a process of its own, spoken with by the official client.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { test, type TestContext } from "node:test";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -135,6 +137,34 @@ test("the process ends when its input does, and by a signal", async (t) => {
 
   assert.deepEqual(await one.ended, { code: 0, signal: null, stdout: "", stderr: "" });
   assert.equal((await other.ended).code, 0);
+});
+
+test("what is no message is said on standard error, and one that has no end ends the process", async (t) => {
+  const { child, ended } = startCli(["mcp", "--book", await bookUrl(t, "sqlite")]);
+
+  child.stdin?.write(`no JSON\n{"a": 1}\n${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" })}\n`);
+  await once(child.stdout ?? child, "data");
+  // What the process no longer reads is an error of the pipe.
+  child.stdin?.on("error", () => undefined).write("x".repeat(11 * 1024 * 1024));
+  const { code, stdout, stderr } = await ended;
+
+  assert.deepEqual([code, JSON.parse(stdout)], [2, { jsonrpc: "2.0", id: 1, result: {} }]);
+  assert.match(stderr, /^refused: Unexpected token .*\nrefused: .*Invalid.*\n/);
+  assert.match(stderr, /error \(invalid\): the protocol has ended: refused: ReadBuffer exceeded maximum size/);
+});
+
+test("an assistant that reads no more is no failure", async (t) => {
+  const child = spawn(process.execPath, [main, "mcp", "--book", await bookUrl(t, "sqlite")]);
+  const stderr = text(child.stderr);
+  const ask = (id: number): unknown => child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id, method: "ping" })}\n`);
+
+  ask(1);
+  await once(child.stdout, "data");
+  child.stdout.destroy();
+  ask(2);
+  await once(child, "exit");
+
+  assert.deepEqual([child.exitCode, await stderr], [0, ""]);
 });
 
 test("a book that is not there is said at once, on standard error", async (t) => {

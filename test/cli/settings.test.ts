@@ -21,9 +21,11 @@ function said(all: ReadonlyMap<string, Setting>, name: string): unknown[] {
 }
 
 const declared = `
-import { job, type Config } from "daybook";
+import { event, job, type Config } from "daybook";
 export default {
-  use: [job("greet", { run: () => undefined })],
+  use: [event("order.paid"), job("greet", { run: () => undefined })],
+  apps: { lights: { instances: [{ secret: "canary" }, {}] } },
+  server: { books: { shop: "shop.db", home: "postgres://ada:canary@127.0.0.1/home" }, hosts: ["ops.example"] },
   zone: "Europe/Oslo",
   retention: { runs: "2d" },
   calls: { allow: ["10.0.0.0/8"], key: "${"ab".repeat(32)}" },
@@ -48,7 +50,11 @@ test("each setting names who said it, and an option wins over the environment", 
   assert.deepEqual(said(here, "retention.logs"), ["1d", "the book"]);
   assert.deepEqual(said(here, "retention.jobs"), ["30d", "default"]);
   assert.deepEqual(said(here, "calls.allow"), [["10.0.0.0/8"], "daybook.config.ts"]);
-  assert.deepEqual(said(here, "declared"), ["greet", "daybook.config.ts"]);
+  assert.deepEqual(said(here, "server.books.shop"), ["shop.db", "daybook.config.ts"]);
+  assert.deepEqual(said(here, "server.books.home"), ["postgres://ada:…@127.0.0.1/home", "daybook.config.ts"]);
+  assert.deepEqual(said(here, "server.hosts"), [["ops.example"], "daybook.config.ts"]);
+  assert.deepEqual(said(here, "apps.lights"), ["2 instances", "daybook.config.ts"]);
+  assert.deepEqual(said(here, "declared"), ["order.paid, greet", "daybook.config.ts"]);
   assert.deepEqual(said(there, "zone"), ["Asia/Tokyo", "the book"]);
   assert.deepEqual(said(there, "tenant"), ["default", "default"]);
 });

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { errorCodes } from "../../src/core/error.ts";
 import { openTest, testFolder } from "../support/open-test.ts";
-import { parsed, parsedError, runCli } from "./run-cli.ts";
+import { parsed, parsedError, runCli, startCli, type Ended } from "./run-cli.ts";
 
 const commands = ["migrate", "info", "sessions", "backup", "doctor"];
 
@@ -55,6 +57,34 @@ test("no command at all shows the help and is wrong usage", async () => {
   assert.match(stderr, /Usage: daybook/);
   assert.equal(asJson.code, 2);
   assert.equal(parsedError(asJson.stderr).code, "invalid");
+});
+
+test("a Node that is too old is told so before anything that it cannot read is loaded", async (t) => {
+  const folder = testFolder(t);
+  const pretended = join(folder, "older.mjs");
+  const run = async (version: string, ...args: string[]): Promise<Ended> => {
+    const versions = JSON.stringify({ ...process.versions, node: version });
+    writeFileSync(pretended, `Object.defineProperty(process, "versions", { value: ${versions} });`);
+    return startCli(args, { cwd: folder, env: { NODE_OPTIONS: `--import=${pathToFileURL(pretended).href}` } }).ended;
+  };
+  const { engines } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8")) as {
+    engines: { node: string };
+  };
+  const [, oldest = ""] = /^>=(\d+\.\d+)$/.exec(engines.node) ?? [];
+  const [major, minor] = oldest.split(".").map(Number);
+
+  const said = await run("20.20.2", "info");
+  const asJson = await run(`${major}.${(minor ?? 0) - 1}.9`, "info", "--json");
+  const fine = await run(`${oldest}.0`, "--version");
+
+  const message = (version: string): string => `daybook needs Node ${oldest} or later, and this is Node ${version}`;
+  assert.deepEqual([said.code, said.stdout], [9, ""]);
+  assert.equal(said.stderr, `error (incompatible): ${message("20.20.2")}\n`);
+  assert.equal(asJson.code, errorCodes.incompatible.exit);
+  assert.equal(parsedError(asJson.stderr).code, "incompatible");
+  assert.deepEqual([fine.code, fine.stderr], [0, ""]);
+  // Before the check nothing is imported: what an old Node cannot parse or does not have would end it first.
+  assert.doesNotMatch(readFileSync(join(import.meta.dirname, "../../src/cli/main.ts"), "utf8"), /^import /m);
 });
 
 const slips: readonly (readonly [args: string[], expected: RegExp])[] = [

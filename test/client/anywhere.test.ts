@@ -2,30 +2,13 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { accessSync, constants, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { stripTypeScriptTypes } from "node:module";
-import { delimiter, dirname, join, relative } from "node:path";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test, type TestContext } from "node:test";
 import { testFolder } from "../support/open-test.ts";
-import { blankOut, importsOf } from "../tidy/scan.ts";
+import { clientFiles, find, writeClient } from "./client-files.ts";
 import { events, json, stub } from "./stub.ts";
-
-const root = join(import.meta.dirname, "../..");
-
-/** The client as JavaScript, by the paths of its files, with what each imports when it runs. */
-function clientFiles(): Map<string, { readonly code: string; readonly imports: readonly string[] }> {
-  const files = new Map<string, { code: string; imports: string[] }>();
-  const follow = (path: string): void => {
-    if (files.has(path)) return;
-    const code = stripTypeScriptTypes(readFileSync(join(root, path), "utf8"));
-    const imports = importsOf(code, blankOut(code)).map(({ specifier }) => specifier);
-    files.set(path, { code, imports });
-    for (const each of imports) if (each.startsWith(".")) follow(relative(root, join(root, dirname(path), each)));
-  };
-  follow("src/client/connect.ts");
-  return files;
-}
 
 test("the client leads to its own files and to what runs anywhere, and stays small", () => {
   const files = clientFiles();
@@ -64,11 +47,7 @@ async function programFor(t: TestContext): Promise<string> {
   const answer = events("event: a\ndata: 1\n\nevent: b\ndata: 2\n\n", "open");
   const { url } = await stub(t, json({ id: "j-1", name: "send-receipt", status: "queued", created: true }), answer);
   const folder = testFolder(t);
-  for (const [path, { code }] of clientFiles()) {
-    const target = join(folder, path.replace(/\.ts$/, ".js"));
-    mkdirSync(dirname(target), { recursive: true });
-    writeFileSync(target, code.replaceAll(/(from\s+"\.[^"]+)\.ts"/g, '$1.js"'));
-  }
+  writeClient(folder);
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
   writeFileSync(join(folder, "main.js"), program.replace("URL_OF_SERVER", JSON.stringify(url)));
   return join(folder, "main.js");
@@ -98,17 +77,5 @@ for (const [name, args] of [
     const { stdout, stderr } = await run(command, [...args, await programFor(t)]);
 
     assert.equal(stdout, "j-1 a,b\n", stderr);
-  });
-}
-
-function find(name: string): string | undefined {
-  const paths = (process.env["PATH"] ?? "").split(delimiter).map((folder) => join(folder, name));
-  return paths.find((path) => {
-    try {
-      accessSync(path, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
   });
 }

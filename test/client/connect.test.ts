@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { connect } from "../../src/client/connect.ts";
 import { DaybookError, event, isDaybookError, job } from "../../src/index.ts";
+import { createApp } from "../../src/server/app.ts";
+import { openTest } from "../support/open-test.ts";
 import { json, problem, stub } from "./stub.ts";
 
 const made = { id: "j-1", name: "send-receipt", status: "queued", created: true };
@@ -152,6 +156,66 @@ test("what a busy server or a broken connection did not answer is sent again, wi
   assert.match([...keys][0]?.toString() ?? "", /^[0-9a-f]{32}$/);
 });
 
+test("an answer that breaks off is asked for again, with the same key", async (t) => {
+  const cut = (response: ServerResponse): void => {
+    response.writeHead(200, { "content-type": "application/json", "content-length": 100 });
+    response.write('{"id":', () => response.destroy());
+  };
+  const { url, seen } = await stub(t, cut, cut, json({ ...made, status: "cancelled" }));
+
+  const cancelled = await connect(url, fast).jobs.cancel("j-1");
+
+  const keys = new Set(seen.map(({ headers }) => headers["idempotency-key"]));
+  assert.deepEqual([cancelled.status, seen.length, keys.size], ["cancelled", 3, 1]);
+});
+
+test("a change that was sent and not answered may have been made, and that is said", async (t) => {
+  const gone = await stub(t, (response) => response.destroy());
+  const nobody = createServer().listen(0, "127.0.0.1");
+  await once(nobody, "listening");
+  const free = `http://127.0.0.1:${(nobody.address() as AddressInfo).port}`;
+  nobody.close();
+  await once(nobody, "close");
+  const few = { ...fast, attempts: 2 };
+
+  const lost = connect(gone.url, few).jobs.cancel("j-1");
+  const unsent = connect(free, few).jobs.cancel("j-1");
+  const read = connect(gone.url, few).jobs.show("j-1");
+
+  await Promise.all([
+    assert.rejects(lost, { code: "unknown_outcome", message: /may or may not have been done/ }),
+    assert.rejects(unsent, { code: "unavailable" }),
+    assert.rejects(read, { code: "unavailable" }),
+  ]);
+});
+
+test("what is under way is waited for, however often that must be asked", async (t) => {
+  const busy = problem(409, "conflict", { "retry-after": "0" });
+  const { url, seen } = await stub(t, busy, busy, busy, json({ ...made, status: "cancelled" }));
+
+  const cancelled = await connect(url, { ...fast, attempts: 1 }).jobs.cancel("j-1");
+
+  assert.deepEqual([cancelled.status, seen.length], ["cancelled", 4]);
+});
+
+test("a server that sends us on, or is no server of ours, is said, and nothing else is taken for its answer", async (t) => {
+  const { url, seen } = await stub(t, (response, { line }) => {
+    if (line.includes("/there")) return response.end("{}");
+    if (line.includes("/jobs/j-1")) return response.writeHead(301, { location: "https://daybook.example/there" }).end();
+    return response.writeHead(200, { "content-type": "text/html" }).end("<h1>Log in</h1>");
+  });
+  const book = connect(url, fast);
+
+  const moved = book.jobs.cancel("j-1");
+  const page = book.jobs.list();
+
+  await Promise.all([
+    assert.rejects(moved, { code: "unavailable", message: /sends us on to https:\/\/daybook\.example\/there/ }),
+    assert.rejects(page, { code: "unavailable", message: /is that its address\? It says "<h1>Log in<\/h1>"/ }),
+  ]);
+  assert.equal(seen.length, 2);
+});
+
 test("each call has a key of its own, and a read has none", async (t) => {
   const { url, seen } = await stub(t, json(made));
   const book = connect(url);
@@ -179,6 +243,9 @@ test("a server that stays away is unavailable, one that does not answer is a tim
 
   await Promise.all([assert.rejects(away, { code: "unavailable" }), assert.rejects(late, { code: "timeout" })]);
   assert.deepEqual([gone.seen.length, asked], [3, 2]);
+  // Nor does a result wait for ever where nobody answers.
+  const result = connect(gone.url, { ...fast, attempts: 2, timeoutMs: 5, fetch: silent }).jobs.result("j-1");
+  await assert.rejects(result, { code: "timeout" });
 });
 
 test("a signal ends a request and the wait for the next one, with its own reason", async (t) => {
@@ -246,4 +313,16 @@ test("what takes minutes is waited for, and its end is the answer or the error",
   assert.deepEqual(done, { evictions: [{ what: "runs", at: 7 }] });
   await assert.rejects(failed, { code: "conflict", message: "somebody else does" });
   assert.equal(seen[1]?.line, "GET /api/v1/operations/op-1");
+});
+
+test("what takes minutes is also waited for on a server that stands below a path", async (t) => {
+  const { book } = await openTest(t, "sqlite");
+  const app = createApp(book, { prefix: "/daybook" });
+  const { secret: token } = await book.tokens.create({ role: "admin", tenant: null });
+  const there = connect("http://localhost/daybook/", { token, fetch: (request) => app.fetch(request) });
+
+  const { evictions } = await there.retain({ apply: true });
+  await app.close();
+
+  assert.deepEqual(evictions, []);
 });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { connect } from "../../src/client/connect.ts";
 import { eventsOf, linesOf, type ServerSent } from "../../src/client/read-events.ts";
 import { events, problem, stub } from "./stub.ts";
@@ -66,6 +67,24 @@ test("the live stream goes on where it broke off, also after a server that was a
     seen.map(({ headers }) => headers["last-event-id"]),
     ["0", "2", "2", "2", "3"],
   );
+});
+
+test("a connection on which nothing is heard for a minute is dead, and is taken up anew", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const listening = Promise.withResolvers<void>();
+  const silent = new ReadableStream({ pull: () => listening.resolve() }, { highWaterMark: 0 });
+  const bodies = [silent, bodyOf("data: 1\n\n")];
+  const fetch = async (): Promise<Response> => new Response(bodies.shift() ?? null);
+
+  const heard = connect("http://127.0.0.1:1", { fetch }).stream().next();
+  await listening.promise;
+  t.mock.timers.tick(59_999);
+  await nextTurn();
+  assert.equal(bodies.length, 1);
+  for (let seconds = 0; seconds < 10; seconds++, await nextTurn()) t.mock.timers.tick(1000);
+
+  assert.equal(bodies.length, 0);
+  assert.deepEqual(await heard, { done: false, value: { name: "message", id: null, data: 1 } });
 });
 
 test("the live stream ends with the error of a token that was revoked, and quietly by its signal", async (t) => {

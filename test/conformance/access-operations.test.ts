@@ -68,15 +68,20 @@ for (const backend of backends) {
       const { book } = await openTest(t, backend);
       const { start } = book.access.operations;
 
-      const refused = await start(of, async () => Promise.reject(new DaybookError("full", "the disk is full")));
+      const refused = await start(of, async () => Promise.reject(new DaybookError("conflict", "it has ended")));
       const broken = await start({ ...of, caller: null }, async () => Promise.reject(new Error("select * from /etc")));
+      const full = await start(of, async () => Promise.reject(new DaybookError("full", "/srv/shop.db: no room")));
       const large = await start(of, async () => ({ text: "x".repeat(limits.jsonBytesMax) }));
       const odd = await start(of, async () => ({ at: new Date(0) }));
 
-      assert.deepEqual((await ended(book, refused)).error, { code: "full", message: "the disk is full" });
+      assert.deepEqual((await ended(book, refused)).error, { code: "conflict", message: "it has ended" });
       const { status, error, by } = await ended(book, broken);
       assert.deepEqual([status, error?.code, by], ["failed", "internal", null]);
       assert.ok(!error?.message.includes("select"));
+      assert.match(
+        (await ended(book, full)).error?.message ?? "",
+        /^There is no room left.* Its process has logged more\.$/,
+      );
       for (const each of [large, odd]) {
         const { status: how, result, resultRefused } = await ended(book, each);
         assert.deepEqual([how, result], ["completed", null]);

@@ -4,9 +4,9 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import type { Page } from "playwright-core";
-import { openDashboard } from "../support/open-dashboard.ts";
+import { openDemo } from "../support/open-dashboard.ts";
 
-const dashboard = openDashboard({ scale: 0.4 });
+const dashboard = openDemo();
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 const pages: readonly (readonly [path: string, heading: string])[] = [

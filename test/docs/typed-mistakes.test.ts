@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { checkTypes, projectWith } from "./snippet.ts";
 
 const given = `import { app, entity, event, job, listener, open, relation, schedule } from "daybook";
+import { connect } from "daybook/client";
 import { z } from "zod";
 
 const pay = job("pay", {
@@ -17,6 +18,7 @@ const Order = entity("order", { schema: z.object({ id: z.string(), total: z.numb
 const Customer = entity("customer", { schema: z.object({ id: z.string() }), key: "id" });
 const Placed = relation("placed", { from: Customer, to: Order, schema: z.object({ how: z.string() }) });
 await using book = await open(":memory:", { use: [pay, tidyUp, OrderPaid, Order, Customer, Placed] });
+const over = connect("http://127.0.0.1:4600");
 `;
 
 const notText = "Type 'number' is not assignable to type 'string'.";
@@ -68,6 +70,24 @@ const slips: readonly (readonly [code: string, says: string])[] = [
   [`listener("l", { on: OrderPaid, live: true, «throtle: "1m", run: ({ orderId }) => orderId })`, "'throttle'?"],
   [`app("a", { config: z.object({ room: z.string() }), instances: [{ «room: 1 }], setup() {} })`, notText],
   [`app("a", { «instance: [{ room: 1 }], setup() {} })`, "Did you mean to write 'instances'?"],
+  ["over.jobs.enqueue(pay, { «orderId: 17 })", notText],
+  [`over.jobs.enqueue(pay, { «order: "o-17" })`, "'order' does not exist in type"],
+  ["over.jobs.enqueue(pay, «{})", "Property 'orderId' is missing"],
+  ["over.jobs.«enqueue(pay)", "Expected 2-3 arguments, but got 1."],
+  [`over.jobs.enqueue(pay, { orderId: "o-17" }, { «prio: 1 })`, "'prio' does not exist in type"],
+  [`over.jobs.enqueue(«OrderPaid, { orderId: "o-17" })`, "is not assignable to parameter of type 'string | AnyJob'"],
+  [`over.jobs.enqueue<typeof pay>("pay", { «orderId: 17 })`, notText],
+  [`over.jobs.enqueue<typeof pay>("pay", { orderId: "o-17" }, { «prio: 1 })`, "'prio' does not exist in type"],
+  [`over.jobs.list({ status: [«"asleep"] })`, "is not assignable to type"],
+  [`over.jobs.list({ «stat: ["failed"] })`, "'stat' does not exist in type"],
+  ["over.jobs.«cancel()", "Expected 1-3 arguments, but got 0."],
+  [`over.jobs.move("id", { «befor: "other" })`, "'befor' does not exist in type"],
+  ["over.events.publish(OrderPaid, { «orderId: 17 })", notText],
+  ["over.events.«publish(OrderPaid)", "Expected 2-3 arguments, but got 1."],
+  [`over.records.put(Order, { id: "o-17", «total: "40" })`, notNumber],
+  [`over.«backup("b.db")`, "Did you mean 'backups'?"],
+  [`over.stream({ «topic: ["run.ended"] })`, "Did you mean to write 'topics'?"],
+  [`connect("http://127.0.0.1:4600", { «tokn: "dbk_1" })`, "Did you mean to write 'token'?"],
   ["open(':memory:', { «uses: [pay] })", "Did you mean to write 'use'?"],
 ];
 
@@ -80,6 +100,10 @@ book.events.emit("motion.hall");
 book.templates.create("t", { job: "pay", params: { any: 1 } });
 schedule("s", { cron: "0 7 * * *", template: "t", params: { any: 1 } });
 listener("l", { on: "n.*", live: true, run: (n: number) => n }).describe();
+over.jobs.enqueue(tidyUp).then((made) => made.result()).then((one) => one.toFixed());
+over.jobs.enqueue("pay", { any: 17 }).then((made) => made.result()).then((one: unknown) => one);
+over.jobs.enqueue<typeof pay>("pay", { orderId: "o-17" }).then((made) => made.result()).then((one) => one.trim());
+over.events.publish("motion.hall");
 `;
 
 test("the compiler points at the field that is wrong, and speaks of that field", async (t) => {

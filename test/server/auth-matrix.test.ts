@@ -119,9 +119,9 @@ test("a route answers each form of credential as the policy says", async (t) => 
 
   assert.deepEqual(wrong, []);
   assert.ok(Object.keys(forms).length >= 16 && routes.length > 130, `${Object.keys(forms).length} × ${routes.length}`);
-  // Nothing was done by any of them.
+  // Nothing was done by any of them, but for the work of the process that was stopped by who may.
   assert.deepEqual(
-    (await book.audit.list()).items.filter(({ outcome }) => outcome?.status === 200),
+    (await book.audit.list()).items.filter(({ verb, outcome }) => outcome?.status === 200 && verb !== "scheduler.stop"),
     [],
   );
 });

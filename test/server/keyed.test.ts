@@ -1,8 +1,13 @@
 // Idempotency-Key: a request that is sent twice takes effect once.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { z } from "zod";
+import { DaybookError, entity } from "../../src/index.ts";
+import { keptReply } from "../../src/server/kept-reply.ts";
 import { backends } from "../support/open-test.ts";
 import { openServer } from "../support/open-server.ts";
+
+const Order = entity("order", { schema: z.object({ id: z.string() }), key: "id" });
 
 for (const backend of backends) {
   test(`the same key in parallel has one effect, and each caller is told of it or to ask again (${backend})`, async (t) => {
@@ -45,6 +50,19 @@ for (const backend of backends) {
     assert.equal(otherTenant.headers.get("idempotency-replayed"), null);
   });
 
+  test(`a key of a change at one revision is refused for the same change at another (${backend})`, async (t) => {
+    const { ask } = await openServer(t, backend, { use: [Order] });
+    const put = (headers: Record<string, string>): Promise<Response> =>
+      ask("PUT", "/records/order", { body: { document: { id: "o-1" } }, headers });
+    await put({});
+
+    const first = await put({ "idempotency-key": "k", "if-match": '"7"' });
+    const other = await put({ "idempotency-key": "k", "if-match": '"1"' });
+
+    assert.match(await first.text(), /revision/);
+    assert.match(await other.text(), /was used for another request/);
+  });
+
   test(`a refusal is kept like any other reply (${backend})`, async (t) => {
     const { ask, json } = await openServer(t, backend);
     const { id } = await json<{ id: string }>("POST", "/jobs", { body: { name: "x" } });
@@ -59,3 +77,18 @@ for (const backend of backends) {
     assert.equal(second.headers.get("idempotency-replayed"), "true");
   });
 }
+
+test("what was done is said to its caller also if its reply cannot be kept", async () => {
+  const refuse = async (): Promise<never> => Promise.reject(new DaybookError("busy", "held"));
+  const replies = { begin: async () => ({ state: "fresh", id: "r" }) as const, finish: refuse, drop: refuse };
+  const caller = { tokenId: "t", name: "t", tenant: null, role: "admin", queues: null, names: null } as const;
+  const reply = { status: 200, headers: {}, body: '{"id":"j-1"}' };
+
+  const said = await keptReply(
+    { replies },
+    { key: "k", caller, tenant: "default", route: "POST /jobs", body: "{}" },
+    async () => reply,
+  );
+
+  assert.equal(said, reply);
+});

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
-import { entity } from "../../src/index.ts";
+import { DaybookError, entity, type ErrorCode } from "../../src/index.ts";
+import { problemOf } from "../../src/server/problem.ts";
 import { backends } from "../support/open-test.ts";
 import { openServer } from "../support/open-server.ts";
 
@@ -182,11 +183,17 @@ test("who fails to log in too often from one address is told to wait, and who is
   assert.equal((await of("dbk_22", "10.0.0.2")).status, 401);
 });
 
-test("a read-only server reads, and refuses each change", async (t) => {
-  const { ask } = await openServer(t, "sqlite", { app: { readOnly: true } });
+test("a read-only server reads, also for admins, and refuses each change", async (t) => {
+  const { ask, tokens } = await openServer(t, "sqlite", { app: { readOnly: true } });
+  const statusOf = async (method: string, path: string): Promise<number> =>
+    (await ask(method, path, { token: tokens.book, ...(method === "POST" ? { body: {} } : {}) })).status;
 
-  assert.equal((await ask("GET", "/jobs")).status, 200);
-  assert.equal((await ask("POST", "/jobs", { body: { name: "x" } })).status, 403);
+  for (const path of ["/jobs", "/audit", "/tokens", "/doctor", "/scheduler/status"]) {
+    assert.equal(await statusOf("GET", path), 200, path);
+  }
+  for (const path of ["/jobs", "/jobs/cancel-all", "/backups", "/scheduler/start"]) {
+    assert.equal(await statusOf("POST", path), 403, path);
+  }
 });
 
 test("more requests at once than allowed are told to come again", async (t) => {
@@ -198,4 +205,71 @@ test("more requests at once than allowed are told to come again", async (t) => {
   assert.ok(busy.length >= 3 && answers.some(({ status }) => status === 200));
   assert.equal(busy[0]?.headers.get("retry-after"), "1");
   assert.equal((await ask("GET", "/jobs")).status, 200);
+});
+
+test("a tenant that waits with many requests leaves the others room", async (t) => {
+  const { ask, json, token } = await openServer(t, "sqlite", { app: { requestsMax: 6 } });
+  const other = await token({ role: "read", tenant: "acme" });
+  const { id } = await json<Job>("POST", "/jobs", { body: { name: "x" } });
+  const leave = new AbortController();
+  const waiting = Array.from({ length: 3 }, () => ask("GET", `/jobs/${id}/result?wait=true`, { signal: leave.signal }));
+
+  const mine = await ask("GET", "/jobs");
+  const theirs = await ask("GET", "/jobs", { token: other });
+
+  assert.equal(mine.status, 503);
+  assert.equal(mine.headers.get("retry-after"), "1");
+  assert.equal(theirs.status, 200);
+  leave.abort();
+  await Promise.all(waiting);
+  assert.equal((await ask("GET", "/jobs")).status, 200);
+});
+
+test("a body that ends before it is whole is the caller's fault, and no failure of the server", async (t) => {
+  const told: unknown[] = [];
+  const say = (fields: object): void => void told.push(fields);
+  const { app, tokens } = await openServer(t, "sqlite", { app: { log: { info: say, warn: say, error: say } } });
+  const body = new ReadableStream({
+    pull: (controller) => controller.error(new Error("aborted")),
+  });
+  const headers = { authorization: `Bearer ${tokens.operate}`, "content-type": "application/json" };
+
+  const request = new Request("http://127.0.0.1/api/v1/jobs", { method: "POST", headers, body, duplex: "half" });
+  const response = await app.fetch(request);
+
+  assert.equal(response.status, 400);
+  assert.equal(told.length, 1);
+});
+
+test("what the database says of itself, and of this process, is told to no caller", () => {
+  const cases: [code: ErrorCode, details: Record<string, unknown>, status: number][] = [
+    ["busy", { sqlite: 5 }, 503],
+    ["conflict", { sqlite: 2067 }, 409],
+    ["forbidden", { sqlite: 8 }, 503],
+    ["unauthorized", { sqlstate: "28P01" }, 503],
+    ["not_found", { sqlstate: "3D000" }, 503],
+    ["unavailable", {}, 503],
+    ["internal", {}, 500],
+  ];
+
+  for (const [code, details, status] of cases) {
+    const { problem, headers } = problemOf(new DaybookError(code, "locked: /srv/shop.db, select 1", { details }));
+    assert.equal(problem.status, status, code);
+    assert.doesNotMatch(JSON.stringify(problem), /srv|select|sql/);
+    assert.equal(headers["retry-after"], status === 503 ? "1" : undefined);
+  }
+  const { problem } = problemOf(new DaybookError("conflict", "it has ended", { details: { id: "a", path: "/srv" } }));
+  assert.deepEqual([problem.detail, problem.details], ["it has ended", { id: "a" }]);
+});
+
+test("who waits when the server ends is told to ask again, and nobody is waited for", async (t) => {
+  const { app, ask, json } = await openServer(t, "sqlite");
+  const { id } = await json<Job>("POST", "/jobs", { body: { name: "x" } });
+
+  const waiting = ask("GET", `/jobs/${id}/result?wait=true`);
+  await json("GET", "/jobs");
+  await app.close();
+
+  const { status, headers } = await waiting;
+  assert.deepEqual([status, headers.get("retry-after")], [503, "1"]);
 });

@@ -1,14 +1,16 @@
 // Logins, other names of routes, several books, monitoring, and the app inside a server of somebody's own.
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { getRequestListener } from "@hono/node-server";
 import { roomsOf } from "../../src/open/rooms.ts";
 import { createApp } from "../../src/server/app.ts";
-import { backends, cleanup, openTest } from "../support/open-test.ts";
+import { backends, cleanup, openTest, testFolder } from "../support/open-test.ts";
 import { openServer, origin } from "../support/open-server.ts";
 
 const cookieOf = (response: Response): string => (response.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
@@ -192,4 +194,64 @@ test("each change stands in the audit with who made it, from where and what beca
     ],
   );
   assert.doesNotMatch(JSON.stringify(items), /hunter2/);
+});
+
+test("who logged in and out, started work and began an operation stands in the audit with what they were answered", async (t) => {
+  const { app, book, ask, json, tokens } = await openServer(t, "sqlite");
+  const cookie = cookieOf(await ask("GET", `/login/${await app.link()}`, { token: "" }));
+  const token = tokens.book;
+
+  await ask("POST", "/login", { token: "", body: { token } });
+  await ask("POST", "/login", { token: "", body: { token: token.slice(0, -1) } });
+  await json("POST", "/scheduler/start", { token });
+  await json("GET", "/scheduler/status", { token });
+  await json("POST", "/scheduler/stop", { token });
+  await json("POST", "/jobs/cancel-all", { body: { apply: true } });
+  await ask("POST", "/logout", { token: "", headers: { cookie } });
+  await app.close();
+  await roomsOf(book).access.audit.flush();
+
+  const { items } = await book.audit.list();
+  const id = token.slice(4, 14);
+  assert.deepEqual(
+    items.toReversed().map(({ verb, by, outcome }) => [verb, by.name, outcome?.status]),
+    [
+      ["login", "one-time link", 200],
+      ["login", id, 200],
+      ["scheduler.start", id, 200],
+      ["scheduler.stop", id, 200],
+      ["jobs.cancelAll", tokens.operate.slice(4, 14), 202],
+      ["logout", "one-time link", 200],
+    ],
+  );
+});
+
+test("what went wrong on this machine is told to its owner, and its paths to no caller", async (t) => {
+  const folder = testFolder(t);
+  const { json, tokens, book } = await openServer(t, "sqlite", { files: folder });
+  const token = tokens.book;
+  writeFileSync(join(folder, "backups"), "a file where the folder should be");
+  const endOf = async (): Promise<{ code: string; message: string } | null> => {
+    const { id } = await json<{ id: string }>("POST", "/backups", { token, body: {} });
+    for (;;) {
+      const { status, error } = await json<{ status: string; error: { code: string; message: string } | null }>(
+        "GET",
+        `/operations/${id}`,
+        { token },
+      );
+      if (status !== "running") return error;
+      await setImmediate();
+    }
+  };
+
+  const inTheWay = await endOf();
+  rmSync(join(folder, "backups"));
+  mkdirSync(join(folder, "backups"));
+  // A name that is there may be gone when it is looked at.
+  symlinkSync(join(folder, "nothing"), join(folder, "backups", "2026-01-01T00-00-00-000Z.db"));
+
+  assert.notEqual(inTheWay, null);
+  assert.doesNotMatch(JSON.stringify(inTheWay), new RegExp(RegExp.escape(folder)));
+  assert.deepEqual(await book.backups.list(), []);
+  assert.equal(await endOf(), null);
 });

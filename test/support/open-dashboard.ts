@@ -29,6 +29,13 @@ export type DashboardOptions = {
   readonly app?: AppOptions;
 };
 
+let shared: (() => Dashboard | undefined) | undefined;
+
+/** The one with a day of history, which all files of a process look at: to make a day takes seconds. */
+export function openDemo(): () => Dashboard | undefined {
+  return (shared ??= openDashboard({ scale: 0.4 }));
+}
+
 /** One for a whole file of tests. Undefined where there is no Chromium. */
 export function openDashboard(options: DashboardOptions = {}): () => Dashboard | undefined {
   let dashboard: Dashboard | undefined;

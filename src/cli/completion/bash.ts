@@ -33,11 +33,11 @@ _daybook() {
   fi
 }
 
-# Several words may stand in one value, with commas between them.
+# Of a list ("several") many words may stand in one value, with commas between them.
 _daybook_words() {
   local before=''
-  [[ $cur == *,* ]] && before=\${cur%,*},
-  COMPREPLY=($(compgen -P "$before" -W "$1" -- "\${cur##*,}"))
+  [[ $2 == several && $cur == *,* ]] && before=\${cur%,*},
+  COMPREPLY=($(compgen -P "$before" -W "$1" -- "\${cur#"$before"}"))
 }
 
 _daybook_value() {
@@ -78,11 +78,11 @@ function namesOf(each: readonly { readonly name: string }[]): string {
 function valueCases(places: readonly Place[]): string {
   const cases = new Map<string, string[]>();
   for (const { path, options } of places) {
-    for (const { name, value } of options) {
+    for (const { name, value, several } of options) {
       if (value === null || typeof value === "string") continue;
-      const words = value.join(" ");
+      const words = `'${value.join(" ")}'${several ? " several" : ""}`;
       cases.set(words, [...(cases.get(words) ?? []), `'${path} ${name}'`]);
     }
   }
-  return [...cases].map(([words, where]) => `    ${where.join(" | ")}) _daybook_words '${words}' ;;`).join("\n");
+  return [...cases].map(([words, where]) => `    ${where.join(" | ")}) _daybook_words ${words} ;;`).join("\n");
 }

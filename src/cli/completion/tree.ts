@@ -18,6 +18,8 @@ export type Said = { readonly name: string; readonly about: string };
 export type Typed = Said & {
   /** What its value may be; null: it takes none. */
   readonly value: readonly string[] | "files" | "anything" | null;
+  /** Several words may stand in it, with commas between them. */
+  readonly several: boolean;
 };
 
 export async function placesOfProgram(program: Command): Promise<Place[]> {
@@ -31,7 +33,7 @@ export async function placesOfProgram(program: Command): Promise<Place[]> {
   return all.map((place) => ({ ...place, options: [...bareOptions(place.path, all), ...place.options] }));
 }
 
-const help: Typed = { name: "--help", about: "print this help", value: null };
+const help: Typed = { name: "--help", about: "print this help", value: null, several: false };
 
 function withSubcommands(command: Command): Command[] {
   return [command, ...command.commands.flatMap(withSubcommands)];
@@ -52,16 +54,18 @@ function bareOptions(path: string, all: readonly Place[]): readonly Typed[] {
 }
 
 /** `jobs list --status` and its words; `schedules create <gap>` by the place of an argument. */
-type Words = ReadonlyMap<string, readonly string[]>;
+type Words = ReadonlyMap<string, { readonly words: readonly string[]; readonly several: boolean }>;
 
 function wordsOfFields(verbs: readonly Verb[]): Words {
   return new Map(
     verbs.flatMap((verb) =>
-      fieldsOf(verb).flatMap(([name, field]): [string, readonly string[]][] => {
-        const { enum: words } = (field.kind === "list" ? field.schema["items"] : field.schema) as { enum?: string[] };
+      fieldsOf(verb).flatMap(([name, field]) => {
+        const several = field.kind === "list";
+        const { enum: words } = (several ? field.schema["items"] : field.schema) as { enum?: string[] };
         if (words === undefined) return [];
         const [first] = placesOf(verb);
-        return [[`${nameOf(verb)} ${first?.name === name ? "" : optionOf(name, field)}`.trim(), words]];
+        const typedAs = first?.name === name ? "" : optionOf(name, field);
+        return [[`${nameOf(verb)} ${typedAs}`.trim(), { words, several }] as const];
       }),
     ),
   );
@@ -79,15 +83,16 @@ export function fileOptions(places: readonly Place[]): string[] {
 function typed(option: Option, path: string, words: Words): Typed {
   const name = option.long ?? option.flags;
   const about = option.description;
-  if (!option.required && !option.optional) return { name, about, value: null };
-  const known = option.argChoices ?? words.get(`${path} ${name}`.trim());
-  return { name, about, value: known ?? (filed.has(name) ? "files" : "anything") };
+  if (!option.required && !option.optional) return { name, about, value: null, several: false };
+  const known = words.get(`${path} ${name}`.trim());
+  const value = option.argChoices ?? known?.words ?? (filed.has(name) ? "files" : "anything");
+  return { name, about, value, several: known?.several ?? false };
 }
 
 function next(command: Command, path: string, words: Words): Said[] {
   if (path === "help") return [];
   const [first] = command.registeredArguments;
-  const choices = first?.argChoices ?? words.get(path) ?? [];
+  const choices = first?.argChoices ?? words.get(path)?.words ?? [];
   return [
     ...command.commands.map((each) => ({ name: each.name(), about: each.description() })),
     ...choices.map((name) => ({ name, about: "" })),

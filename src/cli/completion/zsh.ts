@@ -69,9 +69,11 @@ function quoted(text: string): string {
 
 function valueCases(places: readonly Place[]): string {
   const lines = places.flatMap(({ path, options }) =>
-    options.flatMap(({ name, value }) => {
+    options.flatMap(({ name, value, several }) => {
       if (value === null || typeof value === "string") return [];
-      return [`    ('${path} ${name}') _values -s , word ${value.map((each) => `'${each}'`).join(" ")} ;;`];
+      return [
+        `    ('${path} ${name}') _values ${several ? "-s , " : ""}word ${value.map((each) => `'${each}'`).join(" ")} ;;`,
+      ];
     }),
   );
   return [...lines, ...fileOptions(places).map((name) => `    (*' ${name}') _files ;;`)].join("\n");

@@ -9,10 +9,17 @@ export type Held<Row> = {
   show(): void;
 };
 
-export function useHeldRows<Row>(latest: readonly Row[], isHeld: boolean, idOf: (row: Row) => string): Held<Row> {
+/** What the reader did themselves is shown at once: `fresh` is another value then. */
+export function useHeldRows<Row>(
+  latest: readonly Row[],
+  { isHeld, idOf, fresh }: { isHeld: boolean; idOf: (row: Row) => string; fresh: unknown },
+): Held<Row> {
   const shown = useRef<readonly Row[]>([]);
+  const freshBefore = useRef(fresh);
   const [, render] = useState(0);
-  if (!isHeld || shown.current.length === 0) {
+  const isFresh = freshBefore.current !== fresh;
+  freshBefore.current = fresh;
+  if (!isHeld || isFresh || shown.current.length === 0) {
     shown.current = latest;
     return { rows: latest, waiting: 0, show: () => undefined };
   }

@@ -31,6 +31,8 @@ export type TableProps<Row> = {
   /** Reads further rows; without it there are none. */
   readonly onMore?: (() => void) | undefined;
   readonly isReading?: boolean;
+  /** Another value after something that the reader did here: the order is shown as it is now. */
+  readonly fresh?: unknown;
   /** New rows appear as they come, also under the pointer. */
   readonly restless?: boolean;
 };
@@ -54,7 +56,11 @@ export function Table<Row>(props: TableProps<Row>) {
   const [isPointed, setPointed] = useState(false);
   const body = useRef<HTMLDivElement>(null);
   const hasChosen = (selected?.size ?? 0) > 0;
-  const { rows, waiting, show } = useHeldRows(props.rows, !restless && (isPointed || hasChosen), idOf);
+  const { rows, waiting, show } = useHeldRows(props.rows, {
+    isHeld: !restless && (isPointed || hasChosen),
+    idOf,
+    fresh: props.fresh,
+  });
   const template = [
     ...(onSelect === undefined ? [] : ["28px"]),
     ...columns.map(({ width = "minmax(0, 1fr)" }) => width),

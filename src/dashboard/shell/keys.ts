@@ -74,6 +74,6 @@ function moveRow(step: number): void {
   const current = document.activeElement?.closest("[data-row]");
   const at = rows.findIndex((row) => row === current);
   const next = rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + step))];
-  next?.querySelector<HTMLElement>("a, button, input")?.focus();
+  (next?.querySelector<HTMLElement>(".row-link") ?? next?.querySelector<HTMLElement>("a, button, input"))?.focus();
   next?.scrollIntoView({ block: "nearest" });
 }

@@ -22,6 +22,7 @@ export type Listed<Item> = {
   readonly isKnown: boolean;
   readonly onMore: (() => void) | undefined;
   again(): void;
+  read(): Promise<void>;
 };
 
 type Page = { readonly items: readonly unknown[]; readonly next?: string | null };
@@ -56,5 +57,6 @@ export function useList<Key extends ListKey>(verb: Key, input: VerbInput<Key>, w
     isKnown: page !== undefined,
     onMore: next === null ? undefined : () => void more(),
     again: first.again,
+    read: first.read,
   };
 }

@@ -13,6 +13,8 @@ export type Shown<Answer> = {
   readonly isReading: boolean;
   /** Reads it again now. */
   again(): void;
+  /** The same, and resolves when it is there. */
+  read(): Promise<void>;
 };
 
 export type Watch = {
@@ -67,7 +69,7 @@ export function useVerb<Key extends VerbKey>(
       render((count) => count + 1);
     });
     reader.current = made;
-    made.now();
+    void made.now();
     const stopHearing = topics === undefined ? undefined : onFacts(topics, made.soon);
     const stopTimer = everyMs === undefined ? undefined : everyAnywhere(everyMs, made.soon);
     const onShow = (): void => {
@@ -75,7 +77,7 @@ export function useVerb<Key extends VerbKey>(
     };
     document.addEventListener("visibilitychange", onShow);
     const stopLogin = isLoggedOut.subscribe((is) => {
-      if (!is && state.current.error !== undefined) made.now();
+      if (!is && state.current.error !== undefined) void made.now();
     });
     return () => {
       stopHearing?.();
@@ -87,7 +89,7 @@ export function useVerb<Key extends VerbKey>(
   }, [key, off]);
 
   const { data, error, isReading } = state.current;
-  return { data, error, isReading, again: () => reader.current?.now() };
+  return { data, error, isReading, again: () => void reader.current?.now(), read: async () => reader.current?.now() };
 }
 
 type State<Answer> = {
@@ -97,7 +99,7 @@ type State<Answer> = {
   readonly isReading: boolean;
 };
 
-type Reader = { now(): void; soon(): void; end(): void };
+type Reader = { now(): Promise<void>; soon(): void; end(): void };
 
 /** Reads one after the other, and rests between two that nobody asked for as long as they take, a second at least. */
 function createReader(read: (signal: AbortSignal) => Promise<void>): Reader {
@@ -128,7 +130,7 @@ function createReader(read: (signal: AbortSignal) => Promise<void>): Reader {
   }
 
   return {
-    now: () => void begin(),
+    now: begin,
     soon,
     end() {
       cancel?.();

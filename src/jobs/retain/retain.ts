@@ -50,11 +50,15 @@ export type RetainJobs = {
   readonly byHand: readonly JobRule[];
   readonly now: number;
   readonly dryRun: boolean;
+  /** Ends it after the slice that it is at. */
+  readonly signal?: AbortSignal | undefined;
+  /** Told after each slice how many jobs left with it. */
+  readonly tell?: (left: number) => void;
 };
 
 export async function retainJobs(engine: Engine, tenant: string, asked: RetainJobs): Promise<RetainedJobs> {
   const { store } = engine;
-  const { dryRun } = asked;
+  const { dryRun, signal } = asked;
   const kinds = Object.keys(engine.kinds).filter((kind) => kindOf(engine, { kind }).removed !== null);
   const none = countRemoved([], []);
   let all: RetainedJobs = { ...none, slices: 0, filesDeleted: 0 };
@@ -62,6 +66,7 @@ export async function retainJobs(engine: Engine, tenant: string, asked: RetainJo
   // A run leaves its mark in the rollups before it leaves.
   if (leaving !== null && !dryRun) await foldRuns(store);
   for await (const slice of slicesOf(bundlesThatLeave(store, leaving), kinds)) {
+    if (signal?.aborted === true) return all;
     const gone =
       dryRun || leaving === null
         ? countRemoved(slice, kinds)
@@ -69,6 +74,7 @@ export async function retainJobs(engine: Engine, tenant: string, asked: RetainJo
     if (gone.jobs === 0) continue;
     // After the commit: a row without its file is a gap in the history, a file without its row is only in the way.
     all = add(all, gone, dryRun ? 0 : await deleteFiles(engine.files, gone.files));
+    asked.tell?.(gone.jobs);
   }
   for (const reservations of await retainReservations(store, tenant, asked)) {
     all = add(all, { ...none, reservations }, 0);

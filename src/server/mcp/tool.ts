@@ -72,7 +72,7 @@ function describe(verb: Verb, names: ReadonlyMap<string, string>): string {
     forTools(more, verb, names),
     streamed(verb),
     destroys === undefined ? "" : dryRun(destroys),
-    background === true ? "It may take minutes." : "",
+    background !== undefined ? "It may take minutes." : "",
     ...shown.map((each) => `Example: ${JSON.stringify(each)}`),
   ];
   return parts.filter((part) => part !== "").join("\n");
@@ -134,7 +134,7 @@ function outputOf(
   { outputs, defs }: Outputs,
 ): Pick<Tool, "outputSchema"> {
   const schema = outputs[key];
-  if (text === true || background === true || (schema === undefined && lines !== true)) return {};
+  if (text === true || background !== undefined || (schema === undefined && lines !== true)) return {};
   const used: Record<string, unknown> = {};
   const item = (): unknown => (schema === undefined ? { type: "string" } : wireSchema(schema, defs, used));
   const root =

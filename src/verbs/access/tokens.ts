@@ -40,7 +40,7 @@ export const tokens = {
     run(book, { for: given, wholeBook = false, ...options }, call): Promise<MadeToken> {
       const tenant = wholeBook ? null : (given ?? call.tenant);
       if (tenant === null && !wholeBook) {
-        throw invalid('say whose it is: give "for" with a tenant, or "wholeBook" for all of them');
+        throw invalid('say whose it is: "for" names its tenant, and "wholeBook" (--whole-book) means all of them');
       }
       return book.tokens.create({ ...options, tenant });
     },
@@ -77,7 +77,7 @@ export const tokens = {
   revoke: admin({
     words: "tokens revoke <id>",
     of: "book",
-    about: "let a token let nobody in any more, and end the logins that it opened",
+    about: "revoke a token, so that it lets nobody in any more, and end the logins that it opened",
     more: "It holds here at once and in other processes within a second. A token that was revoked stays revoked.",
     input: { id: id("token") },
     examples: ["tokens revoke k3v9w2m8pq"],

@@ -5,7 +5,7 @@ import { toJson } from "../../core/json.ts";
 import { sessionRecovered } from "../../jobs/kind.ts";
 import { duration, list, maybe, text, whole, word } from "../field.ts";
 import { count, day, section, table, when, type Shown } from "../shown.ts";
-import { admin } from "../verb.ts";
+import { admin, ofCall } from "../verb.ts";
 import { applying } from "../shared-fields.ts";
 
 const ends = ["completed", "failed", "cancelled", "skipped"] as const;
@@ -133,8 +133,8 @@ interrupted and repeated.`,
       if (jobs !== undefined || newest !== undefined || (queue ?? name ?? status) === undefined) return;
       throw invalid("say which jobs leave: give jobs (an age) or keep, or both");
     },
-    async run(book, input): Promise<Retained & { evictions: readonly Eviction[] }> {
-      const done = await book.retain(optionsOf(input));
+    async run(book, input, call): Promise<Retained & { evictions: readonly Eviction[] }> {
+      const done = await book.retain({ ...ofCall(call), ...optionsOf(input) });
       return { ...done, evictions: await book.telemetry.evictions() };
     },
     show: retainedLines,

@@ -7,7 +7,7 @@ export const views = {
     words: "views create",
     http: "POST /views",
     of: "book",
-    about: "make all of them, or bring them up to date",
+    about: "make all of the views, or bring them up to date",
     more: `All are made, or none: a name that a table or view of yours has is refused (conflict, exit code 5).
 A second time it does nothing; after an update of daybook it brings them up to date. Programs do the
 same with \`open(url, { views: true })\`.`,
@@ -22,7 +22,7 @@ same with \`open(url, { views: true })\`.`,
     words: "views drop",
     http: "DELETE /views",
     of: "book",
-    about: "drop those that are there",
+    about: "drop the views that are there",
     more: "Tables and views of your own stay, whatever their names.",
     async run(book) {
       const { dropViews, roomsOf, views: all } = await load();

@@ -6,7 +6,7 @@ import { listed, paged } from "../list.ts";
 import { id, maybe, text, whole, word, type Given } from "../field.ts";
 import { applying, rehearsing, topic } from "../shared-fields.ts";
 import { asJson, copied, count, fields, section, state, when, type Part } from "../shown.ts";
-import { exampleId, operate, read } from "../verb.ts";
+import { exampleId, ofCall, operate, read } from "../verb.ts";
 
 const which = {
   listener: maybe(text("only those of this listener", "name")),
@@ -69,6 +69,7 @@ export const deadLetters = {
 
   redrive: operate({
     words: "dead-letters redrive [id]",
+    background: "id",
     about: "deliver once more: one by its id, or those of a filter",
     more: "A letter that fails again stays the same letter. One that is not dead is a conflict (exit code 5).",
     input: {
@@ -86,9 +87,9 @@ export const deadLetters = {
       checkOneOrWhich(input);
       if (input.id !== undefined && input.rate !== undefined) throw invalid("a rate is for many: leave it out");
     },
-    async run(book, { id: wanted, rate, dryRun = false, ...filter }) {
+    async run(book, { id: wanted, rate, dryRun = false, ...filter }, call) {
       if (wanted === undefined) {
-        const options = { dryRun, ...(rate === undefined ? {} : { rate }) };
+        const options = { ...ofCall(call), dryRun, ...(rate === undefined ? {} : { rate }) };
         const { count: letters } = await book.deadLetters.redriveAll(toFilter(filter), options);
         return { dryRun, count: letters, jobId: null };
       }
@@ -104,6 +105,7 @@ export const deadLetters = {
   discard: operate({
     words: "dead-letters discard [id]",
     destroys: true,
+    background: "id",
     about: "give up for good: one by its id, or those of a filter",
     more: `It says how many there are, and gives them up with --apply, which needs a reason. What waits behind them,
 in order, goes on. One that is not dead is a conflict (exit code 5).`,
@@ -123,9 +125,9 @@ in order, goes on. One that is not dead is a conflict (exit code 5).`,
         throw invalid("give a reason: why they are given up");
       }
     },
-    async run(book, { id: wanted, reason = "", apply = false, ...filter }) {
+    async run(book, { id: wanted, reason = "", apply = false, ...filter }, call) {
       if (wanted === undefined) {
-        const done = await book.deadLetters.discardAll(toFilter(filter), reason, { dryRun: !apply });
+        const done = await book.deadLetters.discardAll(toFilter(filter), reason, { ...ofCall(call), dryRun: !apply });
         return { dryRun: !apply, count: done.count };
       }
       if (!apply) return { dryRun: true, count: await countDead(book, wanted) };

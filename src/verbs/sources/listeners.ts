@@ -103,7 +103,7 @@ their own process alone.`,
 
   rewind: operate({
     words: "listeners rewind <name>",
-    about: "deliver everything from a position on once more",
+    about: "deliver to a listener, once more, everything from a position on",
     more: `Give one position. A listener that still catches up can only be set back to the beginning: anything else
 is a conflict (exit code 5).`,
     input: { name, to: maybe(word("the beginning of what is kept", ["beginning"])), time: moment, event },

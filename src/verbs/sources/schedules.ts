@@ -64,7 +64,7 @@ export const schedules = {
 
   pause: operate({
     words: "schedules pause <name>",
-    about: "fire no more until the schedule is resumed",
+    about: "let a schedule fire no more until it is resumed",
     more: "Its jobs go on. What is due while it is paused is kept as one decision, and is not made up for.",
     input: { name, ...noted },
     examples: ['schedules pause receipts --note "the mail server is moved"'],
@@ -77,7 +77,7 @@ export const schedules = {
 
   resume: operate({
     words: "schedules resume <name>",
-    about: "go on with the next slot",
+    about: "let a schedule go on with its next slot",
     input: { name },
     examples: ["schedules resume receipts"],
     async run(book, { name: schedule }) {

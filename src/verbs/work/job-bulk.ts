@@ -3,7 +3,7 @@ import type { Bulk, JobRule, Retained } from "../../index.ts";
 import { duration, list, maybe, moment, text, word } from "../field.ts";
 import { applying } from "../shared-fields.ts";
 import { count } from "../shown.ts";
-import { admin, operate, type Call } from "../verb.ts";
+import { admin, ofCall, operate } from "../verb.ts";
 
 const kinds = ["job", "schedule", "direct", "delivery", "catch_up", "call", "all"] as const;
 
@@ -80,9 +80,13 @@ the tenant. It works in slices, so others write in between, and it may be interr
       ...applying,
     },
     examples: ["jobs delete-all --name send-receipt --status completed", "jobs delete-all --older-than 7d --apply"],
-    async run(book, { apply = false, olderThan = "0s", ...filter }): Promise<Removed> {
+    async run(book, { apply = false, olderThan = "0s", ...filter }, call): Promise<Removed> {
       const rule: JobRule = { ...filter, olderThan };
-      const { dryRun, jobs, groups, steps, runs, filesDeleted } = await book.retain({ jobs: rule, apply });
+      const { dryRun, jobs, groups, steps, runs, filesDeleted } = await book.retain({
+        ...ofCall(call),
+        jobs: rule,
+        apply,
+      });
       return { dryRun, jobs, groups, steps, runs, filesDeleted };
     },
     show: ({ dryRun, jobs, groups }) =>
@@ -91,10 +95,6 @@ the tenant. It works in slices, so others write in between, and it may be interr
 };
 
 type Removed = Pick<Retained, "dryRun" | "jobs" | "groups" | "steps" | "runs" | "filesDeleted">;
-
-function ofCall({ signal, progress }: Call): Pick<Call, "signal" | "progress"> {
-  return { signal, ...(progress === undefined ? {} : { progress }) };
-}
 
 function toldOf(
   { dryRun, count: jobs, passed, stopped }: Bulk,

@@ -24,6 +24,7 @@ export function QueuePage() {
   const line = useList(asks.verb, asks.input, { topics: ["job.created", "run.ended"], everyMs: 5000 });
   const found = queues.data?.items.find((each) => each.queue === queue);
   const [isLimiting, setLimiting] = useState(false);
+  const [moves, setMoves] = useState(0);
   const again = (): void => {
     queues.again();
     line.again();
@@ -31,7 +32,8 @@ export function QueuePage() {
 
   async function move(id: string, to: Omit<VerbInput<"jobs.move">, "id">): Promise<void> {
     await ask("jobs.move", { id, ...to });
-    line.again();
+    await line.read();
+    setMoves((count) => count + 1);
   }
 
   const columns: readonly Column<Standing>[] = [
@@ -146,6 +148,7 @@ export function QueuePage() {
           columns={columns}
           idOf={({ id }) => id}
           hrefOf={({ id }) => href(`/jobs/${segment(id)}`)}
+          fresh={moves}
           onMore={line.onMore}
           isReading={!line.isKnown}
           empty={<p class="empty-line">Nobody is in line: what comes starts at once.</p>}
