@@ -40,6 +40,8 @@ export type { Config, ConfigCommand } from "./define/config.ts";
 export type { ReadTx, UserTx } from "./book/user-tx.ts";
 export type { Finding } from "./book/doctor.ts";
 export type { BehindOf, BookHealth, HealthReason, HealthTopic, Verdict } from "./book/health.ts";
+export type { CauseEdge, CauseKind, CauseNode } from "./book/cause-node.ts";
+export type { Causes } from "./book/causes.ts";
 export type { Found, FoundKind, FoundPage } from "./book/find.ts";
 export type { Behind } from "./events/behind.ts";
 export type { DueJob, Paused, PausedNow, Standing } from "./jobs/explain/standing.ts";

@@ -26,6 +26,7 @@ import type { LogTo } from "../open/log.ts";
 import type { Schedules } from "../schedules/schedules.ts";
 import type { Sinks } from "./sinks.ts";
 import type { Finding, Mended } from "./doctor.ts";
+import type { Causes } from "./causes.ts";
 import type { FoundPage } from "./find.ts";
 import type { BookHealth } from "./health.ts";
 
@@ -160,6 +161,14 @@ export type Book = AsyncDisposable & {
    *  for (const { kind, id, title } of items) console.log(kind, id, title);
    *  ``` */
   find(text: string): Promise<FoundPage>;
+  /** What caused a job, a run, an event, a call or a commit, and what it caused: the tree from its first cause on.
+   *
+   *  ```ts
+   *  const { id } = await book.events.publish("order.paid", { orderId: "o-17" });
+   *  const { nodes, edges } = await book.causes(id);
+   *  for (const { from, to, kind } of edges) console.log(from, kind, to, nodes.length);
+   *  ``` */
+  causes(id: string): Promise<Causes>;
   /** Metrics of this tenant as Prometheus reads them (text, version 0.0.4), from the book as it is now.
    *
    *  ```ts

@@ -31,6 +31,7 @@ import { startTicker } from "../schedules/ticker.ts";
 import { sinkVerbs } from "./sinks.ts";
 import { namingCaller, outsideUnits, refuseInsideUnit, refuseVerb, wrapVerbs, type Of } from "../storage/unit.ts";
 import { examine, mend } from "./doctor.ts";
+import { readCauses } from "./causes.ts";
 import { findAll } from "./find.ts";
 import { readHealth } from "./health.ts";
 import { metrics } from "./metrics.ts";
@@ -202,6 +203,10 @@ export function createBook(rooms: Rooms, tenantId: string, { whole = false, name
       refuse("find");
       const who = { tenant: tenantId, verb: "book.find" };
       return readAs(who, () => findAll(store, { tenant: tenantId, seenBy, text }));
+    },
+    async causes(id) {
+      refuse("causes");
+      return readAs({ tenant: tenantId, verb: "book.causes" }, () => readCauses(store, tenantId, id));
     },
     async metrics() {
       refuse("metrics");

@@ -163,6 +163,7 @@ export const routes = {
     doctor: {"route":"GET /doctor","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     health: {"route":"GET /health","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     find: {"route":"GET /find","places":["text"],"times":[],"durations":[],"lists":[],"answer":"json"},
+    causes: {"route":"GET /causes/{id}","places":["id"],"times":[],"durations":[],"lists":[],"answer":"json"},
     recover: {"route":"POST /recover","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     mend: {"route":"POST /mend","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     reseal: {"route":"POST /reseal","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},

@@ -100,6 +100,9 @@ export const limits = {
   // A person who looks something up reads no more answers than this, and of ids that begin alike so many are looked at.
   foundMax: 20,
   foundLookedAtMax: 10_000,
+  // A drawing of causes with more nodes than this is read by nobody, and no chain of causes that a person follows is longer.
+  causesMax: 200,
+  causesAboveMax: 100,
   // Bulk commands work in slices of this size, so that one command never holds the writer for seconds.
   bulkRowsMax: 10_000,
   // So many rows are written in one piece, for which the event loop is held a few milliseconds.

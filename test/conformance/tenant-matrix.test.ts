@@ -196,6 +196,7 @@ function questions(book: Book, word: string, id: Record<string, string>): Record
           (each) => book.find(each),
         ),
       ),
+    causes: () => Promise.all([done, failed, said, call, run, "1"].map((each) => book.causes(each))),
     metrics: () => book.metrics(),
     doctor: () => book.doctor(),
     info: () => book.info(),

@@ -412,6 +412,7 @@ export const worst: Readonly<Record<string, Row>> = {
     "the beginning of many ids": ({ job }) => ({ text: job.slice(0, 8) }),
     "a name": always({ text: "work" }),
   },
+  "book.causes": { "a tree as large as may be shown": ({ event }) => ({ id: event }) },
   "book.info": { "any input": every },
   "book.tenants": { "any input": every },
   "book.doctor": { "many rows": every },

@@ -1,8 +1,22 @@
-// health and find: how the book is at this moment, and what an id or a name stands for.
-import type { Behind, BookHealth, Counted, FoundPage } from "../../index.ts";
+// health, find and causes: how the book is at this moment, what an id or a name stands for, and what led to what.
+import type { Behind, BookHealth, Counted, CauseNode, Causes, FoundPage } from "../../index.ts";
 import { droppedOf } from "../memory/tally.ts";
+import { plainLine } from "../plain.ts";
 import { text } from "../field.ts";
-import { ago, bytes, copied, fields, sentence, state, table, when, words, type Cell, type Part } from "../shown.ts";
+import {
+  ago,
+  bytes,
+  copied,
+  fields,
+  lines,
+  sentence,
+  state,
+  table,
+  when,
+  words,
+  type Cell,
+  type Part,
+} from "../shown.ts";
 import { read } from "../verb.ts";
 
 export const glance = {
@@ -47,7 +61,42 @@ are listed, what is meant exactly first, then the newest.`,
       ...(more ? ["There may be more: give more of the id."] : []),
     ],
   }),
+
+  causes: read({
+    words: "causes <id>",
+    about: "show what caused a job, a run, an event, a call or a commit, and what it caused",
+    more: `What was made while a run was executing was caused by it: jobs, events, calls and commits. Besides, an event is
+delivered to listeners, a job is retried, a schedule fires jobs, and events are replayed and calls resent. It is
+shown from the first cause on, the asked one marked, and 200 of these at most: its causes and what it caused
+come before the rest.`,
+    input: { id: text("the id of a job, run, event or call, or the number of a commit", "id") },
+    run: (book, { id }): Promise<Causes> => book.causes(id),
+    show: ({ asked, root, nodes, edges, cut }) => [
+      lines(treeLines({ asked, root, nodes, edges }).join("\n")),
+      ...(cut ? ["There is more than this."] : []),
+    ],
+  }),
 };
+
+function treeLines({ asked, root, nodes, edges }: Omit<Causes, "cut">): string[] {
+  const known = new Map(nodes.map((node) => [node.key, node]));
+  const below = Map.groupBy(edges, ({ from }) => from);
+  const shown: string[] = [];
+  const draw = (key: string, how: string, depth: number): void => {
+    const node = known.get(key);
+    if (node === undefined) return;
+    known.delete(key);
+    shown.push(`${"  ".repeat(depth)}${key === asked ? "» " : ""}${how}${nodeLine(node)}`);
+    for (const { to, kind } of below.get(key) ?? []) draw(to, kind === "caused" ? "" : `${kind}: `, depth + 1);
+  };
+  draw(root, "", 0);
+  return shown;
+}
+
+function nodeLine({ kind, name, status, id }: CauseNode): string {
+  const what = [kind, plainLine(name), ...(status === null ? [] : [`(${status})`])].join(" ");
+  return name === id ? what : `${what} ${plainLine(id)}`;
+}
 
 function healthPage(found: BookHealth): (string | Part)[] {
   const { verdict, reasons, jobs, runs, schedules, calls, paused, size, dropped } = found;
