@@ -68,6 +68,8 @@ CREATE TABLE daybook_call (
   idempotency_key text,
   send_key text not null,
   resend_of text,
+  -- 1 when it tells of the end of a job or a group.
+  notice integer not null check (notice in (0, 1)),
   unique (tenant_id, id),
   check (started_at >= submitted_at and started_at >= due_at),
   check (finished_at >= coalesce(started_at, submitted_at)),
@@ -80,6 +82,8 @@ CREATE TABLE daybook_call (
     when 'cancelled' then finished_at is not null
     else status in ('succeeded', 'failed') and started_at is not null and finished_at is not null end)
 ) strict;
+
+CREATE INDEX call_notices_open on daybook_call (tenant_id) where notice = 1 and finished_at is null;
 
 CREATE INDEX calls_by_correlation on daybook_call (tenant_id, correlation_id, seq) where correlation_id <> id;
 
@@ -1052,10 +1056,15 @@ CREATE INDEX sessions_running on daybook_session (seq) where status = 'running';
 CREATE TABLE daybook_session_host (
   session_seq integer not null references daybook_session (seq),
   name text not null,
+  primary key (session_seq, name)
+) strict;
+
+CREATE TABLE daybook_session_queue (
+  session_seq integer not null references daybook_session (seq),
   queue text
 ) strict;
 
-CREATE UNIQUE INDEX session_hosts_once on daybook_session_host (session_seq, name, coalesce(queue, ''));
+CREATE UNIQUE INDEX session_queues_once on daybook_session_queue (session_seq, coalesce(queue, ''));
 
 CREATE TABLE daybook_token (
   seq integer primary key,

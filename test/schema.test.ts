@@ -16,7 +16,7 @@ const withoutTenant = [
     "migration",
     "place",
     "session",
-    "session_host",
+    ...["session_host", "session_queue"],
     "definition",
     "listener_change",
     "run_fold",

@@ -30,15 +30,19 @@ export type AppProcess = {
 /** An instance: what the process says of it that got furthest, and what each of them says. */
 export type AppInstance = Pick<AppProcess, "sessionId" | "status" | "error" | "changedAt"> & {
   readonly index: number;
+  readonly registrations: Registrations;
   /** The processes that have it now; when none has, the last one that had. */
   readonly processes: readonly AppProcess[];
 };
 
+/** How many there are, without retired ones. */
+type Registrations = { readonly listeners: number; readonly schedules: number; readonly jobs: number };
+
 export type AppRecord = {
   readonly key: string;
   readonly instances: readonly AppInstance[];
-  /** How many registrations it has, without retired ones. */
-  readonly registrations: { readonly listeners: number; readonly schedules: number; readonly jobs: number };
+  /** Those of all its instances together. */
+  readonly registrations: Registrations;
 };
 
 export type RegistrationRecord = {
@@ -79,23 +83,31 @@ export async function listApps(store: Store, tenant: string, seenBy: string | nu
       session.host, session.pid, session.status as "sessionStatus", changed_at as "changedAt"
     from daybook_app_instance app_instance join daybook_session session on session.seq = app_instance.session_seq
     where app_instance.tenant_id = ${tenant} order by app_key, instance_index, changed_at desc, app_instance.seq desc`);
-  const counts = await store.readHeavy<{ of: string; count: number }>(sql`select app_key || '/' || kind as "of",
-      count(*) as count
-    from daybook_registration where tenant_id = ${tenant} and retired_at is null group by app_key, kind`);
+  const counts =
+    await store.readHeavy<Counted>(sql`select app_key as key, instance_index as "index", kind, count(*) as count
+    from daybook_registration where tenant_id = ${tenant} and retired_at is null group by app_key, instance_index, kind`);
   const gone = new Set((await goneSessions(store)).map(({ id }) => id));
-  const count = (key: string, kind: RegistrationKind): number =>
-    counts.find((row) => row.of === `${key}/${kind}`)?.count ?? 0;
-  return [...Map.groupBy(shape<ProcessRead>(rows), ({ key }) => key)].map(([key, all]) => ({
-    key,
-    instances: [...Map.groupBy(all, ({ index }) => index)].map(([index, said]) =>
-      instanceOf(index, said, gone, seenBy),
-    ),
-    registrations: {
-      listeners: count(key, "listener"),
-      schedules: count(key, "schedule"),
-      jobs: count(key, "job"),
-    },
-  }));
+  return [...Map.groupBy(shape<ProcessRead>(rows), (row) => row.key)].map(([key, all]) => {
+    const ofApp = counts.filter((each) => each.key === key);
+    const instances = [...Map.groupBy(all, ({ index }) => index)].map(([index, said]) => ({
+      ...instanceOf(index, said, gone, seenBy),
+      registrations: countOf(ofApp.filter((each) => each.index === index)),
+    }));
+    return { key, instances, registrations: countOf(ofApp) };
+  });
+}
+
+type Counted = {
+  readonly key: string;
+  readonly index: number;
+  readonly kind: RegistrationKind;
+  readonly count: number;
+};
+
+function countOf(counts: readonly Counted[]): Registrations {
+  const of = (kind: RegistrationKind): number =>
+    counts.reduce((sum, each) => (each.kind === kind ? sum + each.count : sum), 0);
+  return { listeners: of("listener"), schedules: of("schedule"), jobs: of("job") };
 }
 
 const furthest: readonly InstanceStatus[] = ["running", "starting", "failed", "stopped"];
@@ -105,7 +117,7 @@ function instanceOf(
   said: readonly ProcessRead[],
   gone: ReadonlySet<string>,
   seenBy: string | null,
-): AppInstance {
+): Omit<AppInstance, "registrations"> {
   const all = said.map(({ key: _key, index: _index, sessionStatus, ...process }) => {
     const lives = sessionStatus === "running" && !gone.has(process.sessionId);
     const status = lives || process.status === "failed" ? process.status : "stopped";

@@ -33,6 +33,8 @@ export const callMigrations: readonly Migration[] = [
         idempotency_key text,
         send_key text not null,
         resend_of text,
+        -- 1 when it tells of the end of a job or a group.
+        notice ${integer} not null check (notice in (0, 1)),
         unique (tenant_id, id),
         check (started_at >= submitted_at and started_at >= due_at),
         check (finished_at >= coalesce(started_at, submitted_at)),
@@ -49,6 +51,7 @@ export const callMigrations: readonly Migration[] = [
       sql`create index calls_by_correlation on daybook_call (tenant_id, correlation_id, seq) where correlation_id <> id`,
       sql`create unique index calls_one_per_idempotency_key on daybook_call (tenant_id, idempotency_key)
         where idempotency_key is not null`,
+      sql`create index call_notices_open on daybook_call (tenant_id) where notice = 1 and finished_at is null`,
       sql`create table daybook_call_tag (
         tenant_id text not null,
         call_id text not null,

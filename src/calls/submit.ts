@@ -9,12 +9,12 @@ import { checkKey, checkName, checkTags } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { futureMs, type TimeInput } from "../core/time.ts";
-import { sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { insertInto, oneRow } from "../storage/word.ts";
+import { insertInto, type ColumnType } from "../storage/word.ts";
 import { laneOf } from "../jobs/claim/lane.ts";
 import type { Limits } from "../jobs/claim/limit.ts";
-import { newJob, insertJobs } from "../jobs/enqueue.ts";
+import { newJob, insertJobs, type NewJob } from "../jobs/enqueue.ts";
 import { jobsChannel, queuedChannel } from "../jobs/job.ts";
 import { neverBlamed } from "../jobs/settle/settle.ts";
 import { callJobName, callKind, callQueue, hostKey, tellCalls } from "./call.ts";
@@ -45,32 +45,86 @@ export async function submitCall(
   const { tenant } = tx;
   const id = tx.ids();
   const kept = keepRequest(content, { keys: room.settings.keys, tenant, id });
-  const made = await insertCall(tx, room, { id, tenant, method: content.method, ...kept, ...rest }, again);
+  const [made] = await insertCalls(tx, room, [{ id, tenant, method: content.method, ...kept, ...rest, again }]);
   if (made === undefined) return theSame(tx, room, prepared);
   await checkRoom(tx, room);
-  return made;
+  return { id, name: made.name, status: "scheduled", dueAt: made.due_at, created: true };
 }
 
 /** A call, checked, with its request as it is kept. */
 export type NewCall = Omit<PreparedCall, "content"> &
-  RequestColumns & { readonly id: string; readonly tenant: string; readonly method: Method };
+  RequestColumns & {
+    readonly id: string;
+    readonly tenant: string;
+    readonly method: Method;
+    readonly again?: Again | null;
+    /** It tells of an end, and is none of those that its tenant submitted. */
+    readonly notice?: boolean;
+  };
 
-/** Writes a call with its tags and its job; undefined when its idempotency key has one. */
-export async function insertCall(
-  tx: Tx,
-  room: CallsRoom,
-  call: NewCall,
-  again: Again | null = null,
-): Promise<Submitted | undefined> {
-  const { id, tenant, name, method, host, request, content, key_id, kept, fingerprint, policy, idempotencyKey } = call;
-  const dueAt = call.at ?? tx.now + call.delayMs;
-  const row = {
+const callColumns = {
+  tenant_id: "text",
+  id: "text",
+  name: "text",
+  status: "text",
+  submitted_at: "integer",
+  due_at: "integer",
+  method: "text",
+  host: "text",
+  request: "text",
+  content: "text",
+  key_id: "text",
+  kept: "text",
+  fingerprint: "text",
+  policy: "text",
+  correlation_id: "text",
+  idempotency_key: "text",
+  send_key: "text",
+  resend_of: "text",
+  notice: "integer",
+} as const satisfies { readonly [Name in keyof NewRow]: ColumnType };
+const tagColumns = { tenant_id: "text", call_id: "text", tag: "text" } as const;
+
+/** Writes calls of any tenants with their tags and their jobs, and says which were made: one whose idempotency key has a call is not. */
+export async function insertCalls(tx: Tx, room: CallsRoom, calls: readonly NewCall[]): Promise<NewRow[]> {
+  const rows = calls.map((call) => newRow(tx, call));
+  const inserted = await tx.all<{ seq: number; id: string }>(
+    sql`${insertInto("daybook_call", callColumns, rows)} on conflict do nothing returning seq, id`,
+  );
+  if (inserted.length === 0) return [];
+  const seqOf = new Map(inserted.map(({ seq, id }) => [id, seq]));
+  const made = calls.filter(({ id }) => seqOf.has(id));
+  const tags = made.flatMap(({ id, tenant, tags: list }) =>
+    list.map((tag) => ({ tenant_id: tenant, call_id: id, tag })),
+  );
+  if (tags.length > 0) await tx.run(insertInto("daybook_call_tag", tagColumns, tags));
+  const jobs: NewJob[] = [];
+  for (const [tenant, some] of Map.groupBy(made, (call) => call.tenant)) {
+    const lane = await laneOf(tx, tenant, callQueue);
+    jobs.push(...some.map((call) => ({ ...jobOf(tx, room, call, lane), kind_seq: seqOf.get(call.id) ?? 0 })));
+  }
+  await insertJobs(tx, jobs);
+  tx.wake(jobs.every(({ status }) => status === "queued") ? queuedChannel : jobsChannel);
+  const told = rows.filter(({ id }) => seqOf.has(id));
+  await tellCalls(
+    tx,
+    room.announce,
+    told.map((row) => ({ topic: "call.submitted", row })),
+  );
+  return told;
+}
+
+type NewRow = ReturnType<typeof newRow>;
+
+function newRow(tx: Tx, call: NewCall) {
+  const { id, tenant, name, method, host, request, content, key_id, kept, fingerprint, policy, again, cause } = call;
+  return {
     tenant_id: tenant,
     id,
     name,
     status: "scheduled",
     submitted_at: tx.now,
-    due_at: dueAt,
+    due_at: call.at ?? tx.now + call.delayMs,
     method,
     host,
     request,
@@ -79,30 +133,16 @@ export async function insertCall(
     kept,
     fingerprint,
     policy: JSON.stringify(policy),
-    correlation_id: call.correlationId ?? call.cause?.rootRunId ?? id,
-    idempotency_key: idempotencyKey,
+    correlation_id: call.correlationId ?? cause?.rootRunId ?? id,
+    idempotency_key: call.idempotencyKey,
     send_key: again?.sendKey ?? id,
     resend_of: again?.resendOf ?? null,
+    notice: call.notice === true ? 1 : 0,
   };
-  const insert = sql`insert into daybook_call ${oneRow(row)} on conflict do nothing returning seq`;
-  const [made] = await tx.all<{ seq: number }>(insert);
-  if (made === undefined) return undefined;
-  if (call.tags.length > 0) {
-    const tags = call.tags.map((tag) => ({ tenant_id: tenant, call_id: id, tag }));
-    const columns = { tenant_id: "text", call_id: "text", tag: "text" } as const;
-    await tx.run(insertInto("daybook_call_tag", columns, tags));
-  }
-  await enqueueCall(tx, room, call, made.seq);
-  await tellCalls(tx, room.announce, [{ topic: "call.submitted", row }]);
-  return { id, name, status: "scheduled", dueAt, created: true };
 }
 
-async function enqueueCall(
-  tx: Tx,
-  { settings: { perHost, perTenant } }: CallsRoom,
-  { id, tenant, host, policy, cause, at, delayMs }: NewCall,
-  seq: number,
-): Promise<void> {
+function jobOf(tx: Tx, { settings: { perHost, perTenant } }: CallsRoom, call: NewCall, lane: number): NewJob {
+  const { id, tenant, host, policy, cause, at, delayMs } = call;
   const key = hostKey(host);
   const rules: Limits = {
     key: perHost.concurrency,
@@ -110,7 +150,6 @@ async function enqueueCall(
     ...(perTenant.concurrency === null ? {} : { name: perTenant.concurrency }),
     ...(perHost.rate === null ? {} : { rate: { key, ...perHost.rate } }),
   };
-  const lane = await laneOf(tx, tenant, callQueue);
   const prepared = {
     name: callJobName,
     queue: callQueue,
@@ -134,9 +173,7 @@ async function enqueueCall(
     traceparent: undefined,
     warning: undefined,
   };
-  const job = newJob(tx, lane, prepared, tenant);
-  await insertJobs(tx, [{ ...job, kind: callKind, kind_seq: seq }]);
-  tx.wake(job.status === "queued" ? queuedChannel : jobsChannel);
+  return { ...newJob(tx, lane, prepared, tenant), kind: callKind };
 }
 
 type Holder = Pick<CallRow, "id" | "tenant_id" | "name" | "status" | "due_at" | "content" | "key_id" | "fingerprint">;
@@ -162,13 +199,20 @@ const countedEach = 1000;
 async function checkRoom(tx: Tx, { settings: { queuedMax }, roomLeft }: CallsRoom): Promise<void> {
   const left = roomLeft.get(tx.tenant) ?? 0;
   if (left > 0) return void roomLeft.set(tx.tenant, left - 1);
-  const found = await tx.get<{ n: number }>(sql`select count(*) as n from (select 1 as one from daybook_call
-    where tenant_id = ${tx.tenant} and status in ('scheduled', 'running') limit ${queuedMax + 1}) as open_calls`);
-  const open = found?.n ?? 0;
+  // Notices are made whatever their number is, and take nothing of what a tenant may submit.
+  const notices = await countOpen(tx, sql`notice = 1 and finished_at is null`);
+  const all = await countOpen(tx, sql`status in ('scheduled', 'running') limit ${queuedMax + notices + 1}`);
+  const open = all - notices;
   if (open > queuedMax) {
     throw conflict(`${queuedMax} calls have not ended, which is all that are allowed: wait for some`, { queuedMax });
   }
   roomLeft.set(tx.tenant, Math.min(countedEach, Math.floor((queuedMax - open) / 2)));
+}
+
+async function countOpen(tx: Tx, which: Sql): Promise<number> {
+  const found = await tx.get<{ n: number }>(sql`select count(*) as n from (select 1 as one from daybook_call
+    where tenant_id = ${tx.tenant} and ${which}) as open_calls`);
+  return found?.n ?? 0;
 }
 
 export type When = {

@@ -8,10 +8,17 @@ import { isoTime } from "../core/time.ts";
 import type { Tx } from "../storage/store.ts";
 import type { Notice, Notices, Notified, ShownNotice, Webhook } from "../jobs/notice.ts";
 import { checkRequest, type RequestContent } from "./request/content.ts";
-import { keepWebhook, resealWebhook, withMessage, type ShownRequest, type WebhookColumns } from "./request/kept.ts";
+import {
+  isSameWebhook,
+  keepWebhook,
+  resealWebhook,
+  withMessage,
+  type ShownRequest,
+  type WebhookColumns,
+} from "./request/kept.ts";
 import type { CallsRoom } from "./room.ts";
 import { cloudEventsJson, type CloudEvent } from "./sink/broker.ts";
-import { checkPolicy, insertCall, shortName } from "./submit.ts";
+import { checkPolicy, insertCalls, shortName, type NewCall } from "./submit.ts";
 
 /** Checks a webhook. The message becomes its body. */
 export function checkWebhook(webhook: Webhook): RequestContent {
@@ -41,17 +48,30 @@ type KeptNotice = ShownNotice & {
 
 export function noticesOf(room: CallsRoom, changed: Notices["changed"]): Notices {
   return {
-    keep: ({ on, webhook }, tenant) => JSON.stringify(keep(room, { on, webhook }, tenant ?? "*")),
-    send: (tx, kept, said) => sendNotice(tx, room, JSON.parse(kept) as KeptNotice, said),
+    keep: (notice, tenant, had) => keep(room, notice, tenant ?? "*", had),
+    async send(tx, kept, said) {
+      const notice = JSON.parse(kept) as KeptNotice;
+      await insertCalls(
+        tx,
+        room,
+        said.map((each) => callOf(tx, notice, each)),
+      );
+    },
     changed,
   };
 }
 
-function keep({ settings }: CallsRoom, { on, webhook }: Notice<string>, whose: string): KeptNotice {
+function keep({ settings }: CallsRoom, { on, webhook }: Notice<string>, whose: string, had: string | null): string {
   const content = checkWebhook(webhook);
+  if (had !== null) {
+    const old = JSON.parse(had) as KeptNotice;
+    const same = old.whose === whose && old.on.join() === on.join();
+    if (same && isSameWebhook(settings.keys, old.columns, whose, content)) return had;
+  }
   const columns = keepWebhook(content, settings.keys, whose);
   const { url } = JSON.parse(columns.request) as ShownRequest;
-  return { on, to: url, host: new URL(content.url).host, whose, columns };
+  const kept: KeptNotice = { on, to: url, host: new URL(content.url).host, whose, columns };
+  return JSON.stringify(kept);
 }
 
 /** The key that a kept notice is sealed with; null: it is in clear. */
@@ -68,7 +88,7 @@ export function resealNotice(keys: KeyRing, text: string): string {
 
 const policy = checkPolicy({ retry: "standard" });
 
-async function sendNotice(tx: Tx, room: CallsRoom, kept: KeptNotice, said: Notified): Promise<void> {
+function callOf(tx: Tx, kept: KeptNotice, said: Notified): NewCall {
   const { tenant, type, id: subject, name, data, runId, rootRunId } = said;
   const id = tx.ids();
   const message: CloudEvent = {
@@ -83,7 +103,7 @@ async function sendNotice(tx: Tx, room: CallsRoom, kept: KeptNotice, said: Notif
   };
   const body = JSON.stringify(message);
   const cause = runId === null ? undefined : { runId, rootRunId: rootRunId ?? runId, parentRunId: null };
-  await insertCall(tx, room, {
+  return {
     id,
     tenant,
     method: "POST",
@@ -97,7 +117,8 @@ async function sendNotice(tx: Tx, room: CallsRoom, kept: KeptNotice, said: Notif
     correlationId: null,
     policy,
     cause,
-  });
+    notice: true,
+  };
 }
 
 /** Finds the calls that tell of ends: `calls list --tag notice`. */

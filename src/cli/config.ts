@@ -6,7 +6,8 @@ import type { Answer } from "./with-book.ts";
 const example = `
 An option wins over the environment, and what "daybook run" reads from the config of the project over what
 the book keeps. Passwords, tokens and keys are not shown. A book that can be read is asked for its zone
-and its retention; a server has its own.
+and its retention, and where the config says another, both are shown: commands such as "daybook retain" go
+by the book's until a program with the config opens it. A server has its own.
 
 Examples:
   $ daybook config
@@ -32,10 +33,15 @@ async function answerOf(settings: readonly Setting[]): Promise<Answer> {
   const { stdout } = process;
   const shown = table(settings, {
     setting: ({ name }) => name,
-    value: ({ value }) => (value === null ? null : typeof value === "string" ? value : JSON.stringify(value)),
-    from: ({ from }) => from,
+    value: ({ value }) => textOf(value),
+    from: ({ from, book }) =>
+      book === undefined ? from : `${from}; until it is opened so, the book says ${textOf(book)}`,
   });
   const width = stdout.isTTY ? stdout.columns : null;
   const colour = stdout.isTTY && stdout.hasColors();
   return { json: { settings }, text: () => render(shown, { width, colour, zone: "UTC", now: 0 }) };
+}
+
+function textOf(value: unknown): string | null {
+  return value === null ? null : typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -1,5 +1,6 @@
 // What the commands go by, found where they find it: options, the environment, the config of the project, the book, the defaults.
 import { basename } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import type { Command } from "commander";
 import { asDaybookError } from "../core/error.ts";
 import { keyRing } from "../core/seal.ts";
@@ -16,6 +17,8 @@ export type Setting = {
   readonly value: unknown;
   /** Null: nobody said it, and it has no default. */
   readonly from: string | null;
+  /** What the book keeps, where that is another. */
+  readonly book?: unknown;
 };
 
 /** The options that hold for every command, with the variable of the environment where there is one. */
@@ -38,12 +41,12 @@ export async function findSettings(command: Command, given: string | undefined):
     ...said,
     ...(kept.trouble === null ? [] : [{ name: "book cannot be read", value: kept.trouble, from: null }]),
     firstOf("config", [given === undefined ? "here" : "--config", found]),
-    firstOf("zone", [file, configured?.zone], ["the book", kept.zone], ["default", "UTC"]),
+    firstOf("zone", [file, configured?.zone], [theBook, kept.zone], ["default", "UTC"]),
     ...retentionParts.map((part) =>
       firstOf(
         `retention.${part}`,
         [file, configured?.retention?.[part]],
-        ["the book", kept.retention[part]],
+        [theBook, kept.retention[part]],
         ["default", retentionDefaults[part]],
       ),
     ),
@@ -64,11 +67,15 @@ function globalOf(command: Command, { name, variable, show }: (typeof globals)[n
   return { name, value: show(value), from: source === "cli" ? `--${name}` : source === "env" ? variable : "default" };
 }
 
-/** The first who said something. */
+/** The first who said something. What the book keeps besides is what it goes by until a program with this config opens it. */
 function firstOf(name: string, ...said: readonly (readonly [from: string, value: unknown])[]): Setting {
-  const [from, value] = said.find(([, each]) => each !== undefined && each !== null) ?? [];
-  return { name, value: value ?? null, from: from ?? null };
+  const [first, second] = said.filter(([, each]) => each !== undefined && each !== null);
+  const [from = null, value = null] = first ?? [];
+  if (second?.[0] !== theBook || isDeepStrictEqual(value, second[1])) return { name, value, from };
+  return { name, value, from, book: second[1] };
 }
+
+const theBook = "the book";
 
 type Kept = {
   readonly zone: string | null;

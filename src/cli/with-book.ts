@@ -11,7 +11,7 @@ import { listenForSignals, type Stop } from "./stop.ts";
 import { bookOf } from "./target.ts";
 
 export type Access = Required<Pick<OpenOptions, "attach" | "migrate">> &
-  Pick<OpenOptions, "readOnly" | "use" | "worker" | "files" | "calls" | "zone" | "retention">;
+  Pick<OpenOptions, "readOnly" | "use" | "worker" | "files" | "calls" | "zone" | "retention" | "log">;
 
 /** For commands that only look: the book must exist and be up to date, and nothing is written into it. */
 export const looking: Access = { attach: false, migrate: false, readOnly: true };

@@ -6,6 +6,7 @@ import { systemClock, type Clock } from "../core/clock.ts";
 import { isoTime } from "../core/time.ts";
 import type { LiveRunEnded } from "../events/live/live-run.ts";
 import type { JobEnded } from "../jobs/kind.ts";
+import type { LogLine } from "../open/log.ts";
 import type { RunRecord } from "../telemetry/run.ts";
 import { plainJson, plainLine } from "../verbs/plain.ts";
 import { cutTo, colourOf } from "../verbs/render.ts";
@@ -18,6 +19,8 @@ export type WorkReport = {
   ended(job: JobEnded, error: RunRecord["error"]): void;
   /** A live listener of this process has run. */
   heard(run: LiveRunEnded): void;
+  /** What the process itself says of its work, such as what retention removed. */
+  said(line: LogLine): void;
   /** Anything else, as a line and as an object. */
   tell(text: string, object: Record<string, unknown>): void;
   stopping(): void;
@@ -75,6 +78,17 @@ export function createWorkReport(
       const at = isoTime(clock.now());
       say(heardRunLine(at, run), { type: "listener", at, ...run });
     },
+    said({ level, event, message, ...fields }) {
+      const at = isoTime(clock.now());
+      const text = oneLine(message, 500);
+      say(level === "info" ? `${at} ${text}` : `! ${text}`, {
+        type: event,
+        at,
+        level,
+        message,
+        ...plainFields(fields),
+      });
+    },
     tell: say,
     stopping() {
       live?.above("stopping: waiting for what runs; press Ctrl-C again to end at once");
@@ -86,6 +100,11 @@ export function createWorkReport(
       say(`stopped: ${total.done} done, ${total.failed} failed${again}${heard}`, { type: "stopped", ...total });
     },
   };
+}
+
+/** An error as JSON would be empty, and its message says it. */
+function plainFields({ error, ...rest }: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return error === undefined || error instanceof Error ? rest : { ...rest, error };
 }
 
 function endedLine(at: string, job: JobEnded, error: RunRecord["error"]): string {

@@ -7,6 +7,7 @@ import { systemClock } from "../core/clock.ts";
 import { liveRunEnded } from "../events/live/live-run.ts";
 import { jobSettled, type JobEnded } from "../jobs/kind.ts";
 import { graceMsOf } from "../jobs/worker/start-worker.ts";
+import type { LogLine } from "../open/log.ts";
 import { roomsOf } from "../open/rooms.ts";
 import { count } from "../verbs/shown.ts";
 import { createWorkReport, tellApp, tellProblem, type Form, type WorkReport } from "./work-report.ts";
@@ -32,19 +33,22 @@ export async function work(
   if (loaded === undefined) return stop.leave(undefined);
   const { use, calls, zone, retention } = loaded;
   const said = Object.entries({ calls, zone, retention }).filter(([, value]) => value !== undefined);
-  const access: Access = { attach: true, migrate: true, use, worker, ...Object.fromEntries(said) };
+  const report = createWorkReport(process.stdout, formOf(command));
+  const later = waiting();
+  // Jobs that failed are told with those that did not.
+  const log = (line: LogLine): void => void (line.event === "job.failed" || later.tell(() => report.said(line)));
+  const access: Access = { attach: true, migrate: true, use, worker, log, ...Object.fromEntries(said) };
   // Which apps run and which do not is told below, in the form that was asked for.
   setupFailed.subscribe(() => undefined);
   const book = await openUnlessStopped(stop, command, access);
   if (book === undefined) return;
-  const report = createWorkReport(process.stdout, formOf(command));
-  const listening = await listen(book, report);
+  const listening = listen(book, report, later.tell);
   try {
     const working = await book.startWorker();
     const names = use.flatMap((each) => (each.kind === "event" ? [] : each.kind === "app" ? each.key : each.name));
     report.begin({ location: book.location, session: book.sessionId, names, running: () => working.running });
     await tellHeld(book, report);
-    listening.begin();
+    later.begin();
     const unwatch = await tellApps(book, loaded, report, watch);
     await stop.asked;
     report.stopping();
@@ -92,12 +96,20 @@ function formOf(command: Command): Form {
   return process.stdout.isTTY ? liveLineOn([process.stdout, process.stderr]) : "lines";
 }
 
-type Listening = { begin(): void; end(): Promise<void> };
-
-async function listen(book: Book, report: WorkReport): Promise<Listening> {
-  const reading = new Set<Promise<void>>();
-  // The first jobs may have ended before the worker has said that it works.
+/** What happens before the worker has said that it works is told behind that. */
+function waiting(): { tell(told: () => void): void; begin(): void } {
   let early: (() => void)[] | undefined = [];
+  return {
+    tell: (told) => void (early === undefined ? told() : early.push(told)),
+    begin() {
+      for (const told of early ?? []) told();
+      early = undefined;
+    },
+  };
+}
+
+function listen(book: Book, report: WorkReport, later: (told: () => void) => void): { end(): Promise<void> } {
+  const reading = new Set<Promise<void>>();
   const tell = (job: JobEnded): void => {
     const { run, tenant } = job;
     if (job.status !== "failed" || run === null) return report.ended(job, null);
@@ -107,15 +119,10 @@ async function listen(book: Book, report: WorkReport): Promise<Listening> {
     const done = told.then((error) => report.ended(job, error)).finally(() => reading.delete(done));
     reading.add(done);
   };
-  const later = (told: () => void): void => void (early === undefined ? told() : early.push(told));
   const forget = jobSettled.subscribe((job) => later(() => tell(job)));
   // To the end of the book: what a listener had yet to act on is skipped when the book closes.
   liveRunEnded.subscribe((run) => later(() => report.heard(run)));
   return {
-    begin() {
-      for (const told of early ?? []) told();
-      early = undefined;
-    },
     async end() {
       await Promise.all(reading);
       forget();

@@ -55,6 +55,8 @@ export const limits = {
   // A longer read is ended, because it keeps others waiting, the WAL from shrinking (SQLite) and vacuum from cleaning (PostgreSQL).
   // Reports, pages of exports and the engine's own reads may take `reportMs`.
   readMs: 5000,
+  // A reader is a process: on a machine with ten programs for each processor it takes ten times as long to start.
+  readerStartMs: 30_000,
   reportMs: 30_000,
   // Reads at once in all and of one tenant, so that another tenant need not wait. On SQLite each has a process.
   readsMax: 4,

@@ -14,7 +14,7 @@ import { endedStatuses } from "./job.ts";
 import { keptNotice } from "./notice.ts";
 import { invalid } from "../core/error.ts";
 
-type DefinitionRow = ReturnType<typeof toRow>;
+type DefinitionRow = ReturnType<typeof toRow> & { readonly notify: string | null };
 
 /** How a statement is read: by the transaction that its caller is in, or by the book. */
 export type ReadRows = <R>(statement: Sql) => Awaitable<R[]>;
@@ -85,9 +85,9 @@ function toDefinition(row: DefinitionRow): AnyJob {
   };
 }
 
-function toRow(ports: Pick<Engine, "notices">, definition: AnyJob) {
+function toRow(definition: AnyJob) {
   const { name, queue, priority, attempts, backoff, timeoutMs, losses, concurrency, options, owner } = definition;
-  const { limit, rate, notify } = options;
+  const { limit, rate } = options;
   return {
     name,
     queue,
@@ -104,10 +104,6 @@ function toRow(ports: Pick<Engine, "notices">, definition: AnyJob) {
     // 1 when the rate counts each key apart, which again only the program can make.
     rate_by_key: rate?.key === undefined ? 0 : 1,
     params_schema: schemaText(options.params),
-    notify:
-      notify === undefined
-        ? null
-        : keptNotice(ports, notify, { ends: endedStatuses, what: `job "${name}"`, tenant: null }),
     app: owner?.app ?? null,
     instance: owner?.instance ?? null,
     registration: owner?.registration ?? null,
@@ -165,26 +161,47 @@ async function tellAll({ definitions }: Pick<Engine, "definitions">, ceased: rea
 
 /** A process that hosts definitions writes their settings to the book, if they are new or have changed. The last process that begins
  *  to host a name wins, as the last deployment of a program does. */
-export async function writeDefinitions(engine: Engine, definitions: Iterable<AnyJob>): Promise<void> {
+export async function writeDefinitions(engine: Engine, definitions: readonly AnyJob[]): Promise<void> {
   // Jobs that only their room makes are not for users to enqueue. Two processes that start at once lock them in one order.
   const rows = [...definitions]
     .filter(({ builtIn }) => builtIn?.byHand === undefined)
-    .map((definition) => toRow(engine, definition))
-    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    .map((definition) => ({ definition, settings: toRow(definition) }))
+    .toSorted((a, b) => (a.settings.name < b.settings.name ? -1 : 1));
   if (rows.length === 0) return;
   await engine.store.write(async (tx) => {
-    for (const row of rows) await writeRow(tx, row, engine.session().seq);
-    if (rows.some(({ notify }) => notify !== null)) await engine.notices?.changed(tx);
+    const kept = await keptNotices(tx, definitions);
+    let changed = false;
+    for (const { definition, settings } of rows) {
+      const notify = noticeOf(engine, definition, kept.get(settings.name) ?? null);
+      const written = await writeRow(tx, { ...settings, notify }, engine.session().seq);
+      changed ||= written > 0 && notify !== null;
+    }
+    if (changed) await engine.notices?.changed(tx);
   });
 }
 
-async function writeRow(tx: Tx, row: DefinitionRow, session: number): Promise<void> {
+function noticeOf(ports: Pick<Engine, "notices">, { name, options }: AnyJob, had: string | null): string | null {
+  const { notify } = options;
+  if (notify === undefined) return null;
+  return keptNotice(ports, notify, { ends: endedStatuses, what: `job "${name}"`, tenant: null, had });
+}
+
+/** What the book keeps of the notices of these definitions, by name. */
+async function keptNotices(tx: Tx, definitions: readonly AnyJob[]): Promise<Map<string, string>> {
+  const names = definitions.flatMap(({ name, options }) => (options.notify === undefined ? [] : [name]));
+  if (names.length === 0) return new Map();
+  const kept = await tx.all<{ name: string; notify: string }>(sql`select name, notify from daybook_definition
+    where notify is not null and name ${anyOf("text", names)}`);
+  return new Map(kept.map(({ name, notify }) => [name, notify]));
+}
+
+async function writeRow(tx: Tx, row: DefinitionRow, session: number): Promise<number> {
   const names = Object.keys(row);
   const list = (of: string): Sql => rawSql(names.map((name) => of + name).join(", "));
   const cells = joinSql(Object.values(row).map((cell) => sql`${cell}, `));
   const replaced = rawSql(names.map((name) => `${name} = excluded.${name}`).join(", "));
   // The clock of the last process may be behind that of the first.
-  await tx.run(sql`insert into daybook_definition as definition (${list("")}, hosted_at, updated_at, session_seq)
+  return tx.run(sql`insert into daybook_definition as definition (${list("")}, hosted_at, updated_at, session_seq)
     values (${cells} ${tx.now}, ${tx.now}, ${session})
     on conflict (name) do update set ${replaced}, session_seq = excluded.session_seq,
       updated_at = ${greatest}(definition.hosted_at, excluded.updated_at)

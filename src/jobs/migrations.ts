@@ -295,13 +295,18 @@ export const jobMigrations: readonly Migration[] = [
         primary key (tenant_id, rate_key)
       )${strict}`,
       sql`create index rates_to_open on daybook_rate_window (opens_at) where opens_at is not null`,
-      // Which names the workers of a session run, and in which queues; null means all. Explain reads it.
+      // Which names the workers of a session run, and in which queues; null means all. A worker runs every name in every queue that it
+      // serves, so the two stand apart: each name with each queue would be ten thousand rows. Explain reads them.
       sql`create table daybook_session_host (
         session_seq ${integer} not null references daybook_session (seq),
         name text not null,
+        primary key (session_seq, name)
+      )${strict}`,
+      sql`create table daybook_session_queue (
+        session_seq ${integer} not null references daybook_session (seq),
         queue text
       )${strict}`,
-      sql`create unique index session_hosts_once on daybook_session_host (session_seq, name, coalesce(queue, ''))`,
+      sql`create unique index session_queues_once on daybook_session_queue (session_seq, coalesce(queue, ''))`,
       ...aroundTables,
       jobNowView,
     ],

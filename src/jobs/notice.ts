@@ -27,6 +27,8 @@ export type ShownNotice = { readonly on: readonly string[]; readonly to: string 
 /** What is told: `type` is that of the message, such as `job.failed`. */
 export type Notified = {
   readonly tenant: string;
+  /** How it ended, which the notice may be for. */
+  readonly end: string;
   readonly type: string;
   readonly id: string;
   readonly name: string | null;
@@ -38,10 +40,11 @@ export type Notified = {
 
 /** The room of calls, which sends notices and keeps their secrets. */
 export type Notices = {
-  /** What the book keeps of a webhook: JSON of a `KeptNotice`. Only calls of this tenant can be made of it; null: of any. */
-  keep(notice: Notice<string>, tenant: string | null): string;
-  /** Makes the call. It refuses nothing: an end must not fail for what is told of it. */
-  send(tx: Tx, kept: string, said: Notified): Awaitable<void>;
+  /** What the book keeps of a webhook: JSON of a `KeptNotice`. Only calls of this tenant can be made of it; null: of any. What it keeps
+   *  already, `had`, stays if it says the same: each sealing of one text is another, and a process without the key cannot seal. */
+  keep(notice: Notice<string>, tenant: string | null, had: string | null): string;
+  /** Makes a call of each end. It refuses nothing: an end must not fail for what is told of it. */
+  send(tx: Tx, kept: string, said: readonly Notified[]): Awaitable<void>;
   /** Definitions or templates with a notice have changed: whoever remembers whether there are any asks again. */
   changed(tx: Tx): Awaitable<void>;
 };
@@ -56,14 +59,21 @@ export function checkNotice<End extends string>(given: Notice<End>, ends: readon
   return { on: [...new Set(on.map((end: End) => checkWord(end, ends, `notify.on of ${what}`)))], webhook };
 }
 
+type Keeping<End> = {
+  readonly ends: readonly End[];
+  readonly what: string;
+  readonly tenant: string | null;
+  readonly had?: string | null;
+};
+
 /** The same, as the book keeps it. */
 export function keptNotice<End extends string>(
   { notices }: Pick<Ports, "notices">,
   given: Notice<End>,
-  { ends, what, tenant }: { readonly ends: readonly End[]; readonly what: string; readonly tenant: string | null },
+  { ends, what, tenant, had = null }: Keeping<End>,
 ): string {
   if (notices === undefined) throw invalid(`${what} has a notice, and nothing here can send it`);
-  return notices.keep(checkNotice(given, ends, what), tenant);
+  return notices.keep(checkNotice(given, ends, what), tenant, had);
 }
 
 export function shownNotice(kept: unknown): ShownNotice | null {

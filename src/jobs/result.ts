@@ -1,6 +1,6 @@
 // The result of a job, for its maker: waits, in any process, until its whole chain has ended. Nothing is polled.
 
-import { DaybookError, invalid, notFound, conflict } from "../core/error.ts";
+import { DaybookError, invalid, isDaybookError, notFound, conflict } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { sql, type Sql } from "../storage/sql.ts";
@@ -8,6 +8,7 @@ import type { Store, Tx } from "../storage/store.ts";
 import { refuseInsideUnit } from "../storage/unit.ts";
 import type { RunStatus } from "../telemetry/run.ts";
 import type { Enqueued } from "./enqueue.ts";
+import { servesQueue } from "./host.ts";
 import { hostChannel, jobsChannel, jobNow, doneChannel, type JobRow } from "./job.ts";
 import { offerFreeKeys, reasonOf } from "./wait/park.ts";
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -83,7 +84,14 @@ async function markAwaited(store: Store, seq: number): Promise<boolean> {
     if (tx.dialect === "postgres" && row?.waits_for === "host") tx.wake(hostChannel);
     return row;
   };
-  const marked = await store.write(mark, { beat: false });
+  let marked: Marked | undefined;
+  try {
+    marked = await store.write(mark, { beat: false });
+  } catch (error) {
+    // The caller looks again: it finds the mark, or makes it once more.
+    if (isDaybookError(error) && error.code === "unknown_outcome") return false;
+    throw error;
+  }
   if (store.dialect === "postgres" && marked?.waits_for === "key") {
     const offer = (tx: Tx): Promise<unknown> => offerFreeKeys(tx, [reasonOf("key", marked.waits_key ?? "")]);
     // Should this fail, the sweep does it.
@@ -277,8 +285,7 @@ export async function refuseToBlock(
       and (line.session_seq is null or line.session_seq = ${alone.sessionSeq})
       and not exists (select 1 from daybook_session_host host join daybook_session session on session.seq = host.session_seq
         where session.status = 'running' and session.seq <> ${alone.sessionSeq} and host.name = job.name
-          and (session.tenant_id is null or session.tenant_id = ${tenant})
-          and (host.queue is null or host.queue = lane.queue)) limit 1`);
+          and (session.tenant_id is null or session.tenant_id = ${tenant}) and ${servesQueue(sql`lane.queue`)}) limit 1`);
   if (blocked === undefined) return;
   const nobody = `nobody else runs job ${blocked.id} ("${blocked.name}" in queue "${blocked.queue}")`;
   const advice = "start another process that runs it; the next attempt is not alone";

@@ -117,7 +117,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
   try {
     if (options.views === true) await createViews(store, views);
     if (zone !== undefined) await writeBookZone(store, zone);
-    if (retention !== undefined) await saveRetention(store, retention);
+    if (retention !== undefined) await saveRetention(store, retention, log);
     const calls = createCallsRoom(options.calls, store.clock, announceCalls);
     const call = callJob(calls);
     definitions.set(call.name, call);

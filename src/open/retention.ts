@@ -1,5 +1,6 @@
 // How long things stay: one policy for the whole book. The book keeps what a program says of it, so that every process, and a shell,
 // goes by the same.
+import { isDeepStrictEqual } from "node:util";
 import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
@@ -9,6 +10,7 @@ import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { checkJobRule, type JobRule } from "../jobs/retain/retain.ts";
 import type { Store } from "../storage/store.ts";
+import type { Log } from "./log.ts";
 import { keepPolicy, readPolicy } from "../telemetry/retention/policy.ts";
 
 /** An age, one rule, or several: what fits one of them leaves. */
@@ -87,9 +89,21 @@ function checkPart(part: keyof Retention, value: unknown, what: string): void {
   for (const rule of [value].flat()) checkJobRule(rule, what);
 }
 
-/** The book keeps what the last program that opened it with a policy has said. */
-export async function saveRetention(store: Store, retention: Retention): Promise<void> {
+/** The book keeps what the last program that opened it with a policy has said. Another one that it kept before is told to `log`. */
+export async function saveRetention(store: Store, retention: Retention, log: Pick<Log, "retention">): Promise<void> {
+  const before = await keptPolicy(store);
   await keepPolicy(store, toJson(retention, { what: "retention" }));
+  const changed = allParts.filter(
+    (part) => before[part] !== undefined && !isDeepStrictEqual(before[part], retention[part]),
+  );
+  if (changed.length === 0) return;
+  const parts = changed.map((part) => `${part} ${shown(before[part])}, now ${shown(retention[part] ?? "its default")}`);
+  const message = `retention was another in this book, and is now as this program says (${parts.join("; ")})`;
+  log.retention("info", { event: "retention.changed", before, now: retention }, message);
+}
+
+function shown(part: Retention[keyof Retention]): string {
+  return part === false ? "for ever" : typeof part === "string" ? part : JSON.stringify(part);
 }
 
 /** What a retention goes by. A part that is not asked for is false. */

@@ -46,7 +46,8 @@ export function addDashboardFiles(router: Router, { prefix }: { readonly prefix:
       return answer(file, req.raw, path.startsWith("assets/") ? "public, max-age=31536000, immutable" : "no-cache");
     }
     const [first = ""] = path.split("/");
-    if (others.includes(first) || first === "assets" || !wantsPage(req.raw)) return next();
+    if (others.includes(first) || first === "assets") return next();
+    if (path !== "" && !wantsPage(req.raw)) return next();
     return answer(own, req.raw, "no-cache");
   });
 }

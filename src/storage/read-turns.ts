@@ -1,21 +1,23 @@
 // Reads take turns. So many run at once, and so many of one tenant, so that a tenant whose reads are slow never keeps all
 // the readers from the others; tenants that wait are served one after the other. Each read has a deadline in real time,
 // and closing the book ends those that are under way.
-import { systemClock } from "../core/clock.ts";
+import { systemClock, type Timer } from "../core/clock.ts";
 import { DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import type { Reading } from "./reading.ts";
 
 export type ReadTurns = {
   /** Runs `work` when it is its turn. When the signal aborts, `work` must let go of its reader at once: the caller has its
-   *  error already, and the next read its turn. */
-  run<T>(who: Reading, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
+   *  error already, and the next read its turn. `work` says which reader it has, if it may have to start. */
+  run<T>(who: Reading, work: (signal: AbortSignal, has: (reader: Starting) => void) => Promise<T>): Promise<T>;
   /** Ends the reads that have been under way for so long, and that began before this moment. */
   endLongerThan(ms: number, beforeMs: number, why: (who: Reading) => DaybookError): void;
   readonly running: number;
   /** Ends all reads, and refuses those to come. */
   close(): void;
 };
+
+export type Starting = { readonly started: boolean; readonly ready: Promise<void> };
 
 type Running = { readonly who: Reading; readonly since: number; readonly abort: AbortController };
 type Waiting = { begin(): void; refuse(error: DaybookError): void };
@@ -83,16 +85,28 @@ export function createReadTurns({ atOnce, perTenant }: { atOnce: number; perTena
     get running() {
       return running.size;
     },
-    async run<T>(who: Reading, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    async run<T>(who: Reading, work: (signal: AbortSignal, has: (reader: Starting) => void) => Promise<T>): Promise<T> {
       const one = await turn(who);
       const { signal } = one.abort;
-      const timer = systemClock.after(who.msMax, () => one.abort.abort(tooLong(who)), { keepAlive: true });
+      const endAfter = (ms: number, why: (who: Reading) => DaybookError): Timer =>
+        systemClock.after(ms, () => one.abort.abort(why(who)), { keepAlive: true });
+      let timer = endAfter(who.msMax, tooLong);
+      // On a busy machine a reader takes seconds to start, and no narrower read would end sooner: the deadline is counted from there.
+      const has = ({ started, ready }: Starting): void => {
+        if (started) return;
+        timer.cancel();
+        timer = endAfter(limits.readerStartMs, neverStarted);
+        void ready.then(() => {
+          timer.cancel();
+          if (running.has(one)) timer = endAfter(who.msMax, tooLong);
+        });
+      };
       const ended = new Promise<never>((_, reject) => {
         signal.addEventListener("abort", () => reject(signal.reason as DaybookError), { once: true });
       });
       try {
         signal.throwIfAborted();
-        return await Promise.race([work(signal), ended]);
+        return await Promise.race([work(signal, has), ended]);
       } finally {
         timer.cancel();
         end(one);
@@ -116,6 +130,11 @@ export function tooLong({ verb, msMax, tenant }: Reading): DaybookError {
     `${verb} took longer than ${msMax} ms, so it was ended: narrow it, read less at once, or read it in pages`,
     { details: { verb, tenant, deadlineMs: msMax } },
   );
+}
+
+function neverStarted({ verb, tenant }: Reading): DaybookError {
+  const why = `${verb} found no reader that had started within ${limits.readerStartMs} ms: the machine is too busy, so try again later`;
+  return new DaybookError("busy", why, { details: { verb, tenant } });
 }
 
 function fullLine({ verb, tenant }: Reading, waiting: number): DaybookError {

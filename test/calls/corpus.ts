@@ -60,6 +60,10 @@ export const urls: readonly Form[] = [
     "/feed.xml?auth=*",
     "/unlock;jsessionid=*",
     "/a/%61*",
+    "/a;key=*/b",
+    "//*",
+    "/ü/*",
+    "/?*",
   ].map(inPath),
 ];
 
@@ -90,9 +94,13 @@ export const headers: readonly Form[] = [
 ];
 
 /** Headers whose names say nothing. */
-export const quietHeaders: readonly Form[] = ["X-Custom", "X-Trace", "If-Match", "User-Agent", "X-N"].map((name) =>
-  inHeader(name),
-);
+export const quietHeaders: readonly Form[] = [
+  ...["X-Custom", "X-Trace", "If-Match", "User-Agent", "X-N", "Cache-Control", "Range", "Origin"].map((name) =>
+    inHeader(name),
+  ),
+  inHeader("Accept", "application/vnd.hooks+json; key="),
+  inHeader("Referer", "https://a.example/?t="),
+];
 
 export const bodies: readonly Form[] = [
   ...[
@@ -115,6 +123,10 @@ export const bodies: readonly Form[] = [
       "multipart/form-data; boundary=x",
       (secret) => `--x\r\ncontent-disposition: form-data; name="a"\r\n\r\n${secret}\r\n--x--`,
     ),
+    (secret: string, server: string): SubmitOptions => {
+      const headers = { "content-type": `multipart/form-data; boundary=${secret}` };
+      return { url: `${server}/orders`, method: "POST", headers, body: `--${secret}--` };
+    },
     inBody("text/plain", (secret) => secret),
     inBody("application/octet-stream", (secret) => Buffer.concat([Buffer.from([0, 255]), Buffer.from(secret)])),
     inBody("application/json", (secret) => `{"broken": "${secret}`),

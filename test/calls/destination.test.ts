@@ -34,7 +34,7 @@ function client(t: TestContext, options: Options): (url: string) => Promise<Answ
   const headers = { authorization: "Bearer top-secret", accept: "*/*" };
   const sent = body === undefined ? null : Buffer.from(body);
   return async (url) =>
-    agents.use({ tenant, allow: list, alone }, (dispatcher) =>
+    agents.use({ tenant, origin: new URL(url).origin, allow: list, alone }, (dispatcher) =>
       exchange(
         { method: sent === null ? "GET" : "POST", url: new URL(url), headers, body: sent },
         {

@@ -71,8 +71,8 @@ for (const backend of cliBackends) {
   });
 }
 
-test("daybook run tells the book the retention of the config, and daybook retain goes by it", async (t) => {
-  const { book, url } = await openTest(t, "sqlite", { use: [quick] });
+test("daybook run tells the book the retention of the config, says what that changed, and daybook retain goes by it", async (t) => {
+  const { book, url } = await openTest(t, "sqlite", { use: [quick], retention: { calls: "9d" } });
   await book.jobs.enqueue(quick, {});
   await (await book.startWorker()).idle();
   await book.close();
@@ -85,11 +85,12 @@ test("daybook run tells the book the retention of the config, and daybook retain
   while ((await policyNow()).jobs === "30d") continue;
   const { jobs, calls } = await policyNow();
   running.child.kill("SIGTERM");
-  await running.ended;
+  const { stdout } = await running.ended;
   const shown = await runCli(["retain", "--book", url]);
   const gone = await answer(["retain", "--parts", "jobs", "--apply"], url);
 
   assert.deepEqual([jobs, calls], [{ keep: 0 }, false]);
+  assert.match(stdout, /^\S+Z retention was another in this book, .* \(calls 9d, now for ever\)$/m);
   assert.match(
     shown.stdout,
     /\nby: decisions 90d, events 30d, jobs \{"keep":0\}, logs 3d, rollups 400d, runs 7d, sizeMax 1073741824\n/,

@@ -128,6 +128,32 @@ function onTerminal(): Terminal {
   return { clock, live, report: createWorkReport({ write }, live, clock), write, lines };
 }
 
+test("what the process says of its work is told as it happens: what retention removed, and what went wrong", () => {
+  const line = { event: "retention.removed", message: "retention removed what is old (jobs: 3)", removed: { jobs: 3 } };
+  let text = "";
+  const out = { write: (part: string) => (text += part) };
+  const failed = {
+    event: "retention.failed",
+    message: "retention failed: no\u001B[1m disk",
+    error: new Error("no disk"),
+  };
+
+  createWorkReport(out, "lines", manualClock()).said({ level: "info", ...line });
+  createWorkReport(out, "lines", manualClock()).said({ level: "warn", ...failed });
+  createWorkReport(out, "json", manualClock()).said({ level: "info", ...line });
+  const terminal = onTerminal();
+  terminal.report.begin(begun);
+  terminal.report.said({ level: "info", ...line });
+
+  const [removed = "", wrong, object = "{}"] = text.split("\n");
+  const { at, ...said } = JSON.parse(object) as Record<string, unknown>;
+  assert.match(removed, /^\S+Z retention removed what is old \(jobs: 3\)$/);
+  assert.equal(wrong, "! retention failed: no disk");
+  assert.deepEqual(said, { type: line.event, level: "info", message: line.message, removed: { jobs: 3 } });
+  assert.equal(removed.startsWith(String(at)), true);
+  assert.match(terminal.lines().at(1) ?? "", /retention removed what is old/);
+});
+
 test("text from the book stays on its line and within its length", () => {
   assert.equal(oneLine("a\u001B[31mb\r\n\tc\u0000d", 60), "ab c d");
   assert.equal(oneLine("abcdef", 4), "abc…");

@@ -1,11 +1,10 @@
 // daybook config: what holds, and who said so.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Setting } from "../../src/cli/find-settings.ts";
 import { projectWith } from "../docs/snippet.ts";
 import { openTest, testFolder } from "../support/open-test.ts";
 import { parsed, runCli } from "./run-cli.ts";
-
-type Setting = { readonly name: string; readonly value: unknown; readonly from: string | null };
 
 async function settings(
   args: readonly string[],
@@ -47,7 +46,14 @@ test("each setting names who said it, and an option wins over the environment", 
   assert.deepEqual(said(here, "config"), ["daybook.config.ts", "here"]);
   assert.deepEqual(said(here, "zone"), ["Europe/Oslo", "daybook.config.ts"]);
   assert.deepEqual(said(here, "retention.runs"), ["2d", "daybook.config.ts"]);
+  // What the commands go by until a program with this config opens the book.
+  assert.deepEqual([here.get("retention.runs")?.book, here.get("zone")?.book], ["9d", "Asia/Tokyo"]);
+  assert.match(
+    (await runCli(["config", "--book", url], { cwd, env })).stdout,
+    /^retention\.runs\t2d\tdaybook\.config\.ts; until it is opened so, the book says 9d$/m,
+  );
   assert.deepEqual(said(here, "retention.logs"), ["1d", "the book"]);
+  assert.equal(here.get("retention.logs")?.book, undefined);
   assert.deepEqual(said(here, "retention.jobs"), ["30d", "default"]);
   assert.deepEqual(said(here, "calls.allow"), [["10.0.0.0/8"], "daybook.config.ts"]);
   assert.deepEqual(said(here, "server.books.shop"), ["shop.db", "daybook.config.ts"]);

@@ -56,7 +56,7 @@ async function openWarm(t: TestContext, backend: Backend, concurrency?: number):
     clock,
     waitClock: clock,
     // The first looks of the worker and of the schedules overlap, which the meter cannot tell apart.
-    fault: (moment, text) => void (isWarm && meter.fault(moment, text)),
+    fault: (...statement) => void (isWarm && meter.fault(...statement)),
   });
   const rows = await countRows(roomsOf(book).store);
   const worker = await book.startWorker(concurrency === undefined ? {} : { concurrency });

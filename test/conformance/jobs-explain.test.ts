@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, type Explanation } from "../../src/index.ts";
-import { hostNames, recoverSession } from "../../src/jobs/settle/rescue.ts";
-import { sql } from "../../src/storage/sql.ts";
+import { hostNames, writeHosted } from "../../src/jobs/host.ts";
+import { recoverSession } from "../../src/jobs/settle/rescue.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { backends, type Backend } from "../support/open-test.ts";
 import type { TestContext } from "node:test";
@@ -315,9 +315,7 @@ async function last(at: TestEngine): Promise<string> {
 
 /** As a worker of the session does when it starts. */
 async function host(at: TestEngine): Promise<void> {
-  await at.store.write((tx) =>
-    tx.run(sql`insert into daybook_session_host (session_seq, name) values (${at.session.seq}, 'plain')`),
-  );
+  await at.store.write((tx) => writeHosted(tx, at.session.seq, ["plain"], null));
 }
 
 /** The sentences, with what differs from run to run by its role. */

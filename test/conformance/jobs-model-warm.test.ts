@@ -101,7 +101,7 @@ const always: readonly [Command[]][] = [
 for (const backend of backends) {
   describe(backend, () => {
     test("whatever happens, it happens on a warm worker as on a cold one", async (t) => {
-      const numRuns = Number(process.env["DAYBOOK_TEST_RUNS"] ?? (isProof ? 40 : backend === "sqlite" ? 14 : 9));
+      const numRuns = Number(process.env["DAYBOOK_TEST_RUNS"] ?? (isProof ? 40 : backend === "sqlite" ? 8 : 5));
       t.diagnostic(`${numRuns} stories from seed ${seed}`);
       const warm = await openWorld(t, backend);
       await warm.warmUp(quickJobs);

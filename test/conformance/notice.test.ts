@@ -313,5 +313,79 @@ for (const backend of backends) {
       );
       assert.equal((await book.calls.list()).items[0]?.kept, "sealed");
     });
+
+    test("many ends of one transaction are told in as many statements as one", async (t) => {
+      const webhook = { url: "http://127.0.0.1:1/" };
+      const stuck = job("stuck", { notify: { on: ["cancelled"], webhook }, run: () => undefined });
+      let written: string[] = [];
+      const { book } = await openCalls(t, backend, {
+        use: [stuck],
+        fault: (moment, text) => void (moment === "before" && written.push(text)),
+      });
+      await workAll(book);
+      const cancelAll = async (count: number): Promise<number> => {
+        const { id } = await book.groups.create({ mode: "parallel" }, (group) => {
+          for (let n = 0; n < count; n++) group.add(stuck, {});
+        });
+        written = [];
+        await book.groups.cancel(id);
+        return written.filter((text) => /^\s*(?:insert|with .*insert)/s.test(text)).length;
+      };
+      await cancelAll(1);
+
+      const [ofOne, ofMany] = [await cancelAll(1), await cancelAll(50)];
+
+      assert.equal(ofMany, ofOne);
+      const counted = await book.read((tx) => tx.sql<{ n: number }>`select count(*) as n from daybook_call_tag`);
+      assert.equal(counted[0]?.n, 52);
+      assert.deepEqual(await book.doctor(), []);
+    });
+
+    test("notices take nothing of the calls that a tenant may submit", async (t) => {
+      const webhook = { url: "http://127.0.0.1:1/" };
+      const stuck = job("stuck", { notify: { on: ["cancelled"], webhook }, run: () => undefined });
+      const { book } = await openCalls(t, backend, { use: [stuck], calls: { queuedMax: 2 } });
+      await (await book.startWorker({ queues: ["none"] })).stop();
+      for (let n = 0; n < 4; n++) await book.jobs.cancel((await book.jobs.enqueue(stuck, {})).id);
+      const submit = () => book.calls.submit({ url: "https://stock.example/" });
+
+      await submit();
+      await submit();
+
+      await assert.rejects(submit(), { code: "conflict", message: /2 calls have not ended/ });
+      assert.equal((await told(book)).length, 4);
+    });
+
+    test("a notice that says the same stays as it is kept, and a process without the key leaves it sealed", async (t) => {
+      const secret = "https://chat.example/services/T0AB/B1CD/canary77Xy";
+      const stuck = (url: string, headers = {}) =>
+        job("stuck", { notify: { on: ["failed"], webhook: { url, headers } }, run: () => undefined });
+      const { book: first, url, clock } = await openCalls(t, backend, { use: [stuck(secret)] });
+      const kept = async (book: Book) => {
+        await (await book.startWorker()).stop();
+        const [row] = await book.read(
+          (tx) => tx.sql<{ notify: string; updated_at: number }>`select notify, updated_at from daybook_definition`,
+        );
+        return { ...row, to: (JSON.parse(row?.notify ?? "{}") as { to?: string }).to };
+      };
+      const begun = await kept(first);
+      const hosting = async (key: readonly string[] | undefined, webhook: string, headers = {}) => {
+        await clock.advance("1m");
+        const calls = { ...(key === undefined ? {} : { key }), allow: ["127.0.0.0/8"] };
+        const { book } = await openTest(t, backend, { use: [stuck(webhook, headers)], url, clock, calls });
+        return kept(book);
+      };
+      const other = Buffer.alloc(32, 9).toString("base64");
+
+      assert.deepEqual(await hosting([testKey], secret), begun);
+      assert.deepEqual(await hosting([other, testKey], secret), begun);
+      assert.deepEqual(await hosting(undefined, secret), begun);
+
+      // What another program says is written: here another path, which only who has the key can tell, and another host.
+      const changed = await hosting([testKey], "https://chat.example/services/T0AB/B1CD/other");
+      assert.notEqual(changed.notify, begun.notify);
+      assert.equal((await hosting(undefined, "https://plain.example/")).to, "https://plain.example/");
+      await assert.rejects(hosting(undefined, secret, { "x-tenant": "canary" }), { message: /may be a secret/ });
+    });
   });
 }

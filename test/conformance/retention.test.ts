@@ -131,9 +131,21 @@ for (const backend of backends) {
       const silent = await open(url, { readOnly: true });
       cleanup(t, () => silent.close());
       assert.deepEqual((await silent.retain()).policy, await policy());
-      const other = await open(url, { retention: {} });
-      cleanup(t, () => other.close());
+      const lines: LogLine[] = [];
+      const openSaying = async (retention: Retention): Promise<void> => {
+        const other = await open(url, { retention, log: (line) => lines.push(line) });
+        cleanup(t, () => other.close());
+      };
+      await openSaying({ events: false, jobs: { keep: 5 } });
+      assert.equal(lines.length, 0);
+      await openSaying({ events: "2d" });
       assert.equal(JSON.stringify(await policy()).includes('"jobs":"30d"'), true);
+      const changes = 'jobs {"keep":5}, now its default; events for ever, now 2d';
+      const message = `retention was another in this book, and is now as this program says (${changes})`;
+      assert.deepEqual(
+        lines.map((line) => [line.level, line.event, line.message]),
+        [["info", "retention.changed", message]],
+      );
     });
 
     test("what the policy keeps for ever stays, whatever its age", async (t) => {

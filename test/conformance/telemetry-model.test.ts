@@ -77,7 +77,7 @@ for (const backend of backends) {
           await compareCounts(store, tenant, runs, window);
           await compareLists(store, tenant, left, window);
         }),
-        { numRuns: isProof ? 60 : backend === "sqlite" ? 25 : 10 },
+        { numRuns: isProof ? 60 : backend === "sqlite" ? 12 : 6 },
       );
     });
   });

@@ -20,7 +20,7 @@ test("the examples of docs/calls.md are a program that runs", async (t) => {
 
   assert.deepEqual(printed.trimEnd().split("\n"), [
     ...["succeeded 200 sealed http://127.0.0.1:80/[hidden]"],
-    ...["Bearer geheim-17 POST /reserve?token=geheim was done", "time cancelled", "1"],
+    ...["Bearer s3cret-17 POST /reserve?token=s3cret was done", "time cancelled", "1"],
   ]);
 });
 

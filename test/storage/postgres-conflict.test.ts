@@ -46,6 +46,38 @@ describe("concurrent units on PostgreSQL", () => {
     ]);
   });
 
+  test("users who lost for a row go one after the other, and none of them loses again", async (t) => {
+    const { store } = await openTestStore(t, "postgres");
+    await createCounter(store);
+    const users = 5;
+    const meeting = Promise.withResolvers<void>();
+    let [arrived, runs, again, most] = [0, 0, 0, 0];
+    const addOne = (): Promise<void> => {
+      let run = 0;
+      return store.write(
+        async (tx) => {
+          runs++;
+          run++;
+          const value = await valueOf(tx, "a");
+          if (run === 1) {
+            if (++arrived === users) meeting.resolve();
+            await meeting.promise;
+          } else most = Math.max(most, ++again);
+          // Time in which another could read the same.
+          for (let n = 0; n < 5; n++) await valueOf(tx, "b");
+          if (run > 1) again--;
+          await tx.run(sql`update counter set value = ${value + 1} where id = 'a'`);
+        },
+        { by: "user" },
+      );
+    };
+
+    await Promise.all(Array.from({ length: users }, addOne));
+
+    assert.deepEqual([runs, most], [2 * users - 1, 1]);
+    assert.deepEqual((await values(store))[0], { id: "a", value: users });
+  });
+
   test("two users who each read what the other writes do not both see the past", async (t) => {
     const { store } = await openTestStore(t, "postgres");
     await createCounter(store);

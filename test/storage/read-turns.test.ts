@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { systemClock } from "../../src/core/clock.ts";
 import { limits } from "../../src/core/limits.ts";
-import { createReadTurns, type ReadTurns } from "../../src/storage/read-turns.ts";
+import { createReadTurns, type ReadTurns, type Starting } from "../../src/storage/read-turns.ts";
+import { createReader } from "../../src/storage/sqlite/reader.ts";
+import { bookUrl, cleanup } from "../support/open-test.ts";
 
 type Asked = { readonly name: string; finish(): Promise<void> };
 
@@ -94,4 +97,46 @@ test("closing ends reads that run and those that wait, also those of the same mo
 
   for (const each of [...early, late, ask("c", "c1")]) await assert.rejects(each.finish(), { code: "closed" });
   assert.deepEqual(began, ["a1"]);
+});
+
+test("the time in which a reader starts is not the read's: its deadline is counted from there", async (t) => {
+  const timers: { ms: number; ring(): void; cancelled: boolean }[] = [];
+  t.mock.method(systemClock, "after", (ms: number, ring: () => void) => {
+    const timer = { ms, ring, cancelled: false };
+    timers.push(timer);
+    return { cancel: () => void (timer.cancelled = true) };
+  });
+  const counting = (): unknown[] => timers.filter(({ cancelled }) => !cancelled).map(({ ms }) => ms);
+  const turns = createReadTurns({ atOnce: 2, perTenant: 2 });
+  const { promise: ready, resolve: start } = Promise.withResolvers<void>();
+  const never = new Promise<never>(() => undefined);
+  const read = (verb: string, reader: Starting): Promise<unknown> =>
+    turns.run({ tenant: "a", verb, msMax: 500 }, async (_signal, has) => (has(reader), never));
+
+  const starting = assert.rejects(read("starting", { started: false, ready }), { code: "timeout" });
+  await settle();
+  assert.deepEqual(counting(), [limits.readerStartMs]);
+  start();
+  await settle();
+  assert.deepEqual(counting(), [500]);
+  timers.at(-1)?.ring();
+  await starting;
+
+  const stuck = assert.rejects(read("stuck", { started: false, ready: never }), { code: "busy" });
+  await settle();
+  timers.at(-1)?.ring();
+  await stuck;
+});
+
+test("a reader says that it has started before it has answered anything", async (t) => {
+  const reader = createReader({ location: await bookUrl(t, "sqlite"), writable: false }, "process");
+  cleanup(t, () => reader.kill());
+  const endless = "with recursive n (i) as (select 1 union all select i + 1 from n) select max(i) from n";
+  const asked = assert.rejects(reader.all({ text: endless, params: [] }), { code: "unavailable" });
+
+  await reader.ready;
+
+  assert.equal(reader.started, true);
+  await reader.kill();
+  await asked;
 });

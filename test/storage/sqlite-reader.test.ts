@@ -166,7 +166,7 @@ test("a read whose reader was ended by somebody else is asked again of another",
   const { signal } = new AbortController();
   const used = await readers.use("a", signal, async (reader) => (await reader.all(render(slow, "sqlite")), reader));
 
-  const asked = readers.ask("a", signal, render(slow, "sqlite"), undefined);
+  const asked = readers.ask("a", signal, (reader) => reader.all(render(slow, "sqlite")));
   await used.kill();
 
   assert.deepEqual((await asked).rows, [{ n: 2_000_000 }]);

@@ -26,7 +26,8 @@ export async function longestPieceMs(work: () => Promise<unknown>): Promise<numb
   return Math.round(longest * 10) / 10;
 }
 
-function workedMs(): number {
+/** How long this thread has had a processor. */
+export function workedMs(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;
 }

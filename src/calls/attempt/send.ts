@@ -62,7 +62,7 @@ async function send({ settings, agents }: CallsRoom, clock: Clock, sending: Send
     const parts = { ...most, allow, ports: settings.ports, clock, signal, phases };
     // What may be sent once, and is not harmless when it is sent again, is not sent on a connection that may be closing.
     const alone = attempts === 1 && (outgoing.method === "POST" || outgoing.method === "PATCH");
-    const answer = await agents.use({ tenant, allow, alone }, (dispatcher) =>
+    const answer = await agents.use({ tenant, origin: outgoing.url.origin, allow, alone }, (dispatcher) =>
       exchange(outgoing, { ...parts, dispatcher }),
     );
     killPoint("calls.answered");

@@ -33,7 +33,7 @@ function guardedConnector(
   build: typeof buildConnector,
   allow: AllowList,
   { lookup: resolve = resolveAll, ownAddresses = systemAddresses, ca, responseBytesMax }: ConnectorSettings,
-  clock: Clock,
+  { clock, opened }: { readonly clock: Clock; readonly opened: (socket: Socket) => void },
 ): Connect {
   const trusted = ca.length === 0 ? {} : { ca: [...rootCertificates, ...ca] };
   const usual = { allowH2: false, timeout: connectMs, ...trusted };
@@ -60,7 +60,7 @@ function guardedConnector(
     return forbiddenAddress(address) ?? (isOneOf(address, ownAddresses()) ? `${address} is this machine` : undefined);
   };
   const guarded = build({ ...usual, lookup: checked(false) });
-  const opened = build({ ...usual, lookup: checked(true) });
+  const unguarded = build({ ...usual, lookup: checked(true) });
 
   return (options, callback) => {
     const { hostname } = options;
@@ -71,8 +71,9 @@ function guardedConnector(
     if (bad !== undefined) return callback(refusedDestination(bad), null);
     const phases = phasesOf.getStore();
     const began = clock.monotonic();
-    const socket = (open ? opened : guarded)(options, callback) as unknown as Socket | undefined;
+    const socket = (open ? unguarded : guarded)(options, callback) as unknown as Socket | undefined;
     if (socket === undefined) return;
+    opened(socket);
     socket.once("connect", () => capBytes(socket, socketBytesMax(responseBytesMax)));
     if (phases === undefined) return;
     socket.once("connect", () => (phases.connect_ms = clock.monotonic() - began - (phases.dns_ms ?? 0)));
@@ -117,10 +118,13 @@ function noAddress(host: string): NodeJS.ErrnoException {
   return Object.assign(new Error(`${host} has no address`), { code: "ENOTFOUND" });
 }
 
-type Kept = { readonly agent: Agent; users: number };
+type Kept = { readonly agent: Agent; users: number; sockets: number };
 
-// Each agent is a set of connections of one tenant. Without connections it is small.
+// Each agent is a set of connections of one tenant to one host. Without connections it is small.
 const agentsMax = 500;
+// So many connections stay open that no request uses. A server may ask to keep one for a minute, and without a bound a book that calls
+// many hosts for many tenants would open as many files as its process may have.
+const idleSocketsMax = 100;
 // A server that does not announce a keep-alive time may close an idle connection at any moment, and a request could be lost.
 const keptMs = 1000;
 
@@ -130,6 +134,8 @@ export type Agents = ReturnType<typeof createAgents>;
  *  and a server that knows whom a connection belongs to must not take one tenant's request for another's. */
 type Whose = {
   readonly tenant: string;
+  /** The scheme, host and port that it begins with; redirects may lead elsewhere. */
+  readonly origin: string;
   readonly allow: AllowList;
   /** On a connection of its own: a server may close one that was kept in the moment in which a request is sent on it, and then
    *  nobody can know whether it arrived. */
@@ -139,10 +145,19 @@ type Whose = {
 export function createAgents(settings: ConnectorSettings, clock: Clock) {
   // The most recently used come last.
   const agents = new Map<string, Kept>();
-  async function make({ allow, alone }: Whose): Promise<Agent> {
+  let sockets = 0;
+  async function make({ allow, alone }: Whose): Promise<Kept> {
     const undici = await loadUndici();
-    return new undici.Agent({
-      connect: guardedConnector(undici.buildConnector, allow, settings, clock),
+    const count = (socket: Socket): void => {
+      kept.sockets++;
+      sockets++;
+      socket.once("close", () => {
+        kept.sockets--;
+        sockets--;
+      });
+    };
+    const agent = new undici.Agent({
+      connect: guardedConnector(undici.buildConnector, allow, settings, { clock, opened: count }),
       allowH2: false,
       pipelining: alone ? 0 : 1,
       keepAliveTimeout: keptMs,
@@ -152,38 +167,40 @@ export function createAgents(settings: ConnectorSettings, clock: Clock) {
       headersTimeout: 0,
       bodyTimeout: 0,
     });
+    const kept: Kept = { agent, users: 0, sockets: 0 };
+    return kept;
   }
 
-  function keep(id: string, made: Agent): Kept {
-    const kept = { agent: made, users: 0 };
-    agents.set(id, kept);
-    for (const [other, { agent, users }] of agents) {
-      if (agents.size <= agentsMax) break;
-      if (users > 0 || other === id) continue;
-      agents.delete(other);
+  /** Closes those that were idle longest, until there are few enough agents and few enough idle connections. */
+  function trim(): void {
+    if (agents.size <= agentsMax && sockets <= idleSocketsMax) return;
+    let idle = 0;
+    for (const { users, sockets: own } of agents.values()) if (users === 0) idle += own;
+    for (const [id, { agent, users, sockets: own }] of agents) {
+      if (agents.size <= agentsMax && idle <= idleSocketsMax) return;
+      if (users > 0 || (own === 0 && agents.size <= agentsMax)) continue;
+      idle -= own;
+      agents.delete(id);
       // No request uses it, so closing it can fail none.
       agent.destroy().catch(() => undefined);
     }
-    return kept;
   }
 
   return {
     /** Sends with the connections of one tenant, which stay open until `send` has ended. */
     async use<T>(whose: Whose, send: (dispatcher: Dispatcher) => Promise<T>): Promise<T> {
-      const id = JSON.stringify([whose.tenant, whose.alone, whose.allow.id]);
-      let kept = agents.get(id);
-      if (kept === undefined) {
-        const made = await make(whose);
-        kept = agents.get(id) ?? keep(id, made);
-      } else if (agents.size > 1) {
-        agents.delete(id);
-        agents.set(id, kept);
-      }
+      const id = JSON.stringify([whose.tenant, whose.alone, whose.allow.id, whose.origin]);
+      const found = agents.get(id) ?? (await make(whose));
+      // Another may have made one meanwhile.
+      const kept = agents.get(id) ?? found;
+      agents.delete(id);
+      agents.set(id, kept);
       kept.users++;
       try {
         return await send(kept.agent);
       } finally {
         kept.users--;
+        trim();
       }
     },
     async close(): Promise<void> {

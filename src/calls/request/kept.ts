@@ -79,6 +79,15 @@ export function keepWebhook(content: RequestContent, keys: Keys, whose: string):
   return keep(content, keys, webhookFor(whose));
 }
 
+/** Whether a webhook that is kept says the same, so that it may stay. Without the key of a sealed one nobody can tell but by what is
+ *  shown of it. One in clear does not stay where there is a key. */
+export function isSameWebhook(keys: Keys, old: WebhookColumns, whose: string, content: RequestContent): boolean {
+  const { key_id: keyId, content: text } = old;
+  if (keys === undefined && keyId !== null) return old.request === JSON.stringify(hiddenRequest(content));
+  if (keys === undefined || keyId === null) return keys === undefined && text === textOf(content);
+  return keys.opens(keyId) && keys.open(text, webhookFor(whose)) === textOf(content);
+}
+
 /** What a call keeps that brings a message to a kept webhook. It is made without the key. */
 export function withMessage({ content, ...columns }: WebhookColumns, whose: string, body: string): RequestColumns {
   const shown = { ...(JSON.parse(columns.request) as ShownRequest), bodyBytes: Buffer.byteLength(body) };

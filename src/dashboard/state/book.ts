@@ -24,17 +24,17 @@ export function wire(): Wire {
     base: location.origin + prefix,
     attempts: 2,
     timeoutMs: 40_000,
-    fetch: fetchExactly,
+    fetch: fetchHere,
     ...(tenant.value === null ? {} : { tenant: tenant.value }),
   };
 }
 
-async function fetchExactly(request: Request): Promise<Response> {
+async function fetchHere(request: Request): Promise<Response> {
   const response = await fetch(request);
   hearServerTime(response.headers.get("date"));
   if (response.status === 401) isLoggedOut.value = true;
   else if (response.ok) isLoggedOut.value = false;
-  return Object.defineProperty(response, "json", { value: async () => readExactly(await response.text()) });
+  return response;
 }
 
 export function routeOf(verb: VerbKey): RouteOf {
@@ -60,13 +60,13 @@ export async function ask<Key extends VerbKey>(
   { onProgress, ...options }: AskOptions = {},
 ): Promise<VerbAnswer<Key>> {
   const of = routeOf(verb);
-  const response = await send(wire(), requestFor(verb, input), options);
-  if (of.answer === "text") return (await response.text()) as VerbAnswer<Key>;
-  if (response.status === 202) {
-    const { id } = (await response.json()) as { readonly id: string };
+  const { status, text } = await send(wire(), requestFor(verb, input), options);
+  if (of.answer === "text") return text as VerbAnswer<Key>;
+  if (status === 202) {
+    const { id } = JSON.parse(text) as { readonly id: string };
     return (await endOf(verb, id, onProgress, options.signal)) as VerbAnswer<Key>;
   }
-  return (response.status === 204 ? undefined : readAnswer(verb, await response.json())) as VerbAnswer<Key>;
+  return (status === 204 ? undefined : readAnswer(verb, readExactly(text))) as VerbAnswer<Key>;
 }
 
 async function endOf(
@@ -101,8 +101,8 @@ export type Caller = {
 export const caller = signal<Caller | null>(null);
 
 export async function readCaller(): Promise<void> {
-  const response = await send(wire(), { method: "GET", path: "/api/v1/caller" });
-  caller.value = (await response.json()) as Caller;
+  const { text } = await send(wire(), { method: "GET", path: "/api/v1/caller" });
+  caller.value = JSON.parse(text) as Caller;
 }
 
 export async function logIn(token: string): Promise<void> {

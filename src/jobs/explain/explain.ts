@@ -5,6 +5,7 @@ import { isoTime } from "../../core/time.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import { countRunning, laneRateKey, type LaneRow } from "../claim/lane.ts";
+import { servesQueue } from "../host.ts";
 import { jobNow, type JobKey, type JobRow, type JobStatus, type WaitsFor } from "../job.ts";
 import { limitsOf, mostOf, nameOfKey, readWindow, windowAt, type Limits } from "../claim/limit.ts";
 import { kindOf, type Ports } from "../kind.ts";
@@ -202,7 +203,7 @@ async function hostOrPause(look: Look, job: Explained): Promise<string | Said> {
   const { name, queue, name_paused_at: pausedAt } = job;
   if (pausedAt !== null) return explainPause(`The name ${name}`, pausedAt, job.name_note);
   const host = await look.get<{ id: string; serves: number }>(sql`select session.id,
-      case when session_host.queue is null or session_host.queue = ${queue} then 1 else 0 end as serves
+      case when ${servesQueue(sql`${queue}`)} then 1 else 0 end as serves
     from daybook_session session join daybook_session_host session_host on session_host.session_seq = session.seq
     where session.status = 'running' and session_host.name = ${name}
       and (session.tenant_id is null or session.tenant_id = ${job.tenant_id}) order by serves desc, session.seq desc limit 1`);

@@ -17,7 +17,7 @@ import { groupEnded, type Ended, type Ports } from "../kind.ts";
 import { cancelChannel, doneChannel, jobsChannel, seqsOf, type JobRow } from "../job.ts";
 import { freeKeys } from "../key.ts";
 import type { GroupEnd } from "../notice.ts";
-import { tellAllEnded, tellIf } from "../settle/notify.ts";
+import { tellAllEnded, tellOf } from "../settle/notify.ts";
 import { passOn } from "../wait/park.ts";
 import type { Ending } from "../settle/settle.ts";
 import { cancelInLine, restand, skipInLine } from "../state.ts";
@@ -166,16 +166,8 @@ async function finish(tx: Tx, { notices }: Ports, group: GroupRow): Promise<void
   tx.wake(doneChannel);
   const { tenant_id: tenant, id, name, notify } = group;
   if (notices !== undefined && notify !== null) {
-    const said = {
-      tenant,
-      type: `group.${status}`,
-      id,
-      name,
-      data: { id, name, status },
-      runId: null,
-      rootRunId: null,
-    };
-    await tellIf(tx, notices, notify, status, said);
+    const said = { tenant, end: status, type: `group.${status}`, id, name, data: { id, name, status } };
+    await tellOf(tx, notices, notify, [{ ...said, runId: null, rootRunId: null }]);
   }
   tx.afterCommit(() => groupEnded.state({ tenant, id, status }));
 }

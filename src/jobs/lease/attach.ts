@@ -7,9 +7,10 @@ import { checkName } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { eachRow, forUpdate } from "../../storage/word.ts";
+import { forUpdate } from "../../storage/word.ts";
 import { beatStatement, startRemoteSession, stopSession, type SessionStatus } from "../../telemetry/session.ts";
 import type { Engine } from "../engine.ts";
+import { writeHosted } from "../host.ts";
 import { hostChannel } from "../job.ts";
 import type { Ports } from "../kind.ts";
 import { returnLeases } from "./expire.ts";
@@ -61,11 +62,7 @@ export async function attachWorker(
   const session = await engine.store.write(
     async (tx) => {
       const made = await startRemoteSession(tx, about);
-      const rows = names.flatMap((name) => {
-        return (queues ?? [null]).map((queue) => ({ session_seq: made.seq, name, queue }));
-      });
-      await tx.run(sql`insert into daybook_session_host (session_seq, name, queue)
-        ${eachRow({ session_seq: "integer", name: "text", queue: "text" }, rows)} on conflict do nothing`);
+      await writeHosted(tx, made.seq, names, queues);
       tx.wake(hostChannel);
       return made;
     },

@@ -166,20 +166,24 @@ async function claimerOf(
   { tenant, session: id }: Asked,
   { names, queues }: Pick<WorkerClaimOptions, "names" | "queues">,
 ): Promise<Claimer> {
-  const hosted = await engine.store.read<{ seq: number; name: string; queue: string | null }>(sql`select session.seq,
-      host.name, host.queue from daybook_session session join daybook_session_host host on host.session_seq = session.seq
-    where session.id = ${id} and session.kind = 'remote' and session.tenant_id = ${tenant}`);
-  const allNames = [...new Set(hosted.map(({ name }) => name))];
-  const allQueues = hosted.some(({ queue }) => queue === null) ? null : hosted.map(({ queue }) => queue ?? "");
+  const its = sql`session.id = ${id} and session.kind = 'remote' and session.tenant_id = ${tenant}`;
+  const attached = await engine.store.read<{ seq: number; name: string | null; queue: string | null }>(sql`
+    select session.seq, host.name, null as queue
+    from daybook_session session join daybook_session_host host on host.session_seq = session.seq where ${its}
+    union all select session.seq, null, served.queue
+    from daybook_session session join daybook_session_queue served on served.session_seq = session.seq where ${its}`);
+  const allNames = attached.flatMap(({ name }) => name ?? []);
+  const served = attached.flatMap(({ name, queue }) => (name === null ? [queue] : []));
+  const allQueues = served.includes(null) ? null : served.flatMap((queue) => queue ?? []);
   // One that is not there is named by the transaction that looks for it.
-  const isThere = hosted.length > 0;
+  const isThere = attached.length > 0;
   const asked = granted(names, isThere ? allNames : null, "job", "names") ?? allNames;
-  const served = granted(queues, isThere ? allQueues : null, "queue", "queues") ?? allQueues;
+  const chosen = granted(queues, isThere ? allQueues : null, "queue", "queues") ?? allQueues;
   const remembered = engine.store.keep("remote claimers", createMemory).of(id);
   return {
-    sessionSeq: hosted[0]?.seq ?? 0,
+    sessionSeq: attached[0]?.seq ?? 0,
     hosts: new Set(asked),
-    queues: served === null ? null : new Set(served),
+    queues: chosen === null ? null : new Set(chosen),
     tenant,
     kinds: engine.kinds,
     turns: remembered.turns,

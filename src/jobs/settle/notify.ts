@@ -2,6 +2,7 @@
 // transaction that ends them.
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
+import { inSlices } from "../../storage/slices.ts";
 import { anyOf } from "../../storage/word.ts";
 import { jobSettled, kindOf, type Ended, type JobEnded, type Ports } from "../kind.ts";
 import { shownNotice, type Notices, type Notified } from "../notice.ts";
@@ -47,22 +48,27 @@ async function tellNotices(tx: Tx, { notices }: Ports, all: readonly Ended[]): P
   const kept = await tx.all<Kept>(sql`select name, null as tenant, null as template, notify from daybook_definition
     where notify is not null and name ${anyOf("text", names)} ${fromTemplates}`);
   if (kept.length === 0) return;
+  const told = new Map<string, Notified[]>();
   for (const { job, outcome } of over) {
     const own = kept.find((each) => each.template === job.template_id && each.tenant === job.tenant_id);
     const notify = (own ?? kept.find((each) => each.name === job.name))?.notify;
-    if (notify !== undefined) await tellOne(tx, notices, notify, { job, outcome });
+    if (notify === undefined) continue;
+    const said = saidOf({ job, outcome });
+    if (told.get(notify)?.push(said) === undefined) told.set(notify, [said]);
   }
+  for (const [notify, said] of told) await tellOf(tx, notices, notify, said);
 }
 
-async function tellOne(tx: Tx, notices: Notices, notify: string, { job, outcome }: Ended): Promise<void> {
+function saidOf({ job, outcome }: Ended): Notified {
   const { tenant, ...data }: JobEnded = outcome;
   const { status, id, name } = data;
   const runId = data.run?.id ?? job.run_id;
-  const ids = { runId, rootRunId: job.root_run_id ?? runId };
-  await tellIf(tx, notices, notify, status, { tenant, type: `job.${status}`, id, name, data, ...ids });
+  return { tenant, end: status, type: `job.${status}`, id, name, data, runId, rootRunId: job.root_run_id ?? runId };
 }
 
-/** Tells of an end, if it is one of those that the notice is for. */
-export async function tellIf(tx: Tx, notices: Notices, notify: string, end: string, said: Notified): Promise<void> {
-  if (shownNotice(notify)?.on.includes(end) === true) await notices.send(tx, notify, said);
+/** Tells of those ends that the notice is for. */
+export async function tellOf(tx: Tx, notices: Notices, notify: string, all: readonly Notified[]): Promise<void> {
+  const on = shownNotice(notify)?.on ?? [];
+  const said = all.filter(({ end }) => on.includes(end));
+  if (said.length > 0) await inSlices(said, (slice) => notices.send(tx, notify, slice));
 }

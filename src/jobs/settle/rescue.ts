@@ -4,10 +4,9 @@ import { limits } from "../../core/limits.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { anyOf, eachRow, indexedBy } from "../../storage/word.ts";
+import { anyOf, indexedBy } from "../../storage/word.ts";
 import { goneSessions } from "../../telemetry/session.ts";
 import { isCancelled } from "./cancel.ts";
-import type { Claimer } from "../claim/claim.ts";
 import { endOrphans } from "../command/command-record.ts";
 import type { Engine } from "../engine.ts";
 import { endSilentWorkers, expireLeases } from "../lease/expire.ts";
@@ -165,15 +164,4 @@ async function countOrphaned(engine: Engine, seenBy: string | null): Promise<Pic
       join daybook_lane lane on lane.seq = reservation.lane_seq
       where reservation.status = 'active' and ${isOver} ${isOwn}) as reservations`);
   return { lost: found?.lost ?? 0, reservations: found?.reservations ?? 0 };
-}
-
-/** Writes down which names this session runs, and in which queues, so that explain can say which host a job waits for. */
-export async function hostNames(engine: Engine, { hosts, queues, sessionSeq: session_seq }: Claimer): Promise<void> {
-  const served = queues === null ? [null] : [...queues];
-  const rows = [...hosts].flatMap((name) => served.map((queue) => ({ session_seq, name, queue })));
-  if (rows.length === 0) return;
-  await engine.store.write((tx) =>
-    tx.run(sql`insert into daybook_session_host (session_seq, name, queue)
-      ${eachRow({ session_seq: "integer", name: "text", queue: "text" }, rows)} on conflict do nothing`),
-  );
 }

@@ -4,7 +4,7 @@ import type { Reserved } from "../direct/reservation.ts";
 import { writeDefinitions } from "../definition.ts";
 import type { Engine } from "../engine.ts";
 import { newTurns } from "../claim/lane.ts";
-import { hostNames } from "../settle/rescue.ts";
+import { hostNames } from "../host.ts";
 import { createWorker } from "./worker.ts";
 import { checkCount } from "../../core/count.ts";
 import { durationMs, type Duration } from "../../core/duration.ts";
@@ -31,7 +31,7 @@ export async function startWorker(
     ...(reserved === undefined ? {} : { reserved }),
     kinds: engine.kinds,
   };
-  if (reserved === undefined) await writeDefinitions(engine, engine.definitions.values());
+  if (reserved === undefined) await writeDefinitions(engine, [...engine.definitions.values()]);
   await hostNames(engine, claimer);
   const { worker, sweepNow } = createWorker(engine, settings, claimer, () => reserved?.renew());
   join?.(worker);

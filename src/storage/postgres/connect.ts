@@ -227,10 +227,10 @@ async function sendBuilt(session: Session, { text, params }: Query, server: Serv
 
 async function guarded<T>(session: Session, server: Server, text: string, run: () => Promise<T>): Promise<T> {
   try {
-    server.fault?.("before", text);
+    server.fault?.("before", text, session);
     sendTogether(session);
     const result = await run();
-    server.fault?.("after", text);
+    server.fault?.("after", text, session);
     return result;
   } catch (error) {
     throw fromPostgresError(error, redactUrl(server.url));

@@ -20,15 +20,18 @@ export async function runOwnTransaction<T>(
   unit: (tx: Tx) => Awaitable<T>,
   options: WriteOptions,
 ): Promise<T> {
-  const turn: Turn = { name: undefined, taken: false };
+  const turn: Turn = { names: new Set(), taken: false };
   for (let attempt = 1; ; attempt++) {
     try {
       return await runOnce(parts, unit, options, turn);
     } catch (error) {
       if (!isWorthAnotherRun(error)) throw error;
       if (attempt >= limits.conflictRetriesMax && options.tryOn?.() !== true) throw error;
+      if (options.by === "user" && isConflictingTransaction(error) && (turn.names.size === 0 || attempt > 1)) {
+        turn.names.add(losers);
+      }
       // A unit that can wait for its turn need not stay away to let the others through.
-      if (attempt === 1 && turn.name !== undefined) continue;
+      if (attempt === 1 && turn.names.size > 0) continue;
       await pauseAfterLoss(parts, attempt);
     }
   }
@@ -42,7 +45,11 @@ export async function pauseAfterLoss(
 }
 
 /** What a unit competes for, once it has lost. */
-type Turn = { name: string | undefined; taken: boolean };
+type Turn = { readonly names: Set<string>; taken: boolean };
+
+/** Users' units that lost for rows of their own, or twice, go one after the other: then each competes only with those that have not
+ *  lost yet. Without it, one of twenty that wrote one row could lose ten times. */
+const losers = "losers";
 
 // Where a unit lost a moment ago, the next one would lose as well: it takes its turn the first time.
 const busyMs = 1000;
@@ -76,8 +83,9 @@ async function runOnce<T>(
   // Not awaited: it is on the wire before the unit's first statement, and by then the unit may have said what it competes for.
   const begin = (): Promise<string> => {
     if (begun !== undefined) return begun;
-    if (tx.competesFor !== undefined && isBusy(parts, tx.competesFor)) turn.name ??= tx.competesFor;
-    if (turn.name !== undefined) takeTurn(client, turn, turn.name);
+    if (tx.competesFor !== undefined && isBusy(parts, tx.competesFor)) turn.names.add(tx.competesFor);
+    // All take them in one order.
+    for (const name of [...turn.names].sort()) takeTurn(client, turn, name);
     begun = control(client, by === "user" ? beginUser : beginEngine, parts.server);
     begun.catch(() => undefined);
     return begun;
@@ -109,10 +117,10 @@ async function runOnce<T>(
   } catch (error) {
     tx.end();
     await tx.idle();
-    turn.name ??= tx.competesFor;
+    if (tx.competesFor !== undefined) turn.names.add(tx.competesFor);
     // The unit may have made another error of it, but only what doomed the transaction says whether to run it again.
     const cause = (await failureOf(begin())) ?? (isWorthAnotherRun(tx.doomed) ? tx.doomed : error);
-    if (turn.name !== undefined && isConflictingTransaction(cause)) noteLoss(parts, turn.name);
+    if (tx.competesFor !== undefined && isConflictingTransaction(cause)) noteLoss(parts, tx.competesFor);
     if (isConnectionLost(cause) || unknownOutcome(cause)) broken = cause;
     else await client.query("rollback").catch((failure: unknown) => (broken = failure));
     throw cause;

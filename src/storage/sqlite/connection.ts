@@ -52,7 +52,8 @@ type Prepare = (text: string) => Prepared;
 const rowsAtOnce = 10;
 
 export type Durability = "full" | "normal";
-export type Fault = (moment: "before" | "after", text: string) => void;
+/** Told of each statement, and by which connection it goes: others send theirs at the same time. */
+export type Fault = (moment: "before" | "after", text: string, connection: object) => void;
 
 /** Below this version a checkpoint and a commit could race and corrupt a WAL file. */
 const sqliteVersionMin = [3, 51, 3] as const;
@@ -90,9 +91,9 @@ export function openConnection(location: string, options: ConnectionOptions = {}
   }
   function guarded<T>(text: string, run: () => T): T {
     try {
-      fault?.("before", text);
+      fault?.("before", text, db);
       const result = run();
-      fault?.("after", text);
+      fault?.("after", text, db);
       return result;
     } catch (error) {
       throw fromSqliteError(error, location);

@@ -132,6 +132,7 @@ if (parentPort === null) {
   flushCompileCache();
 } else {
   const port = parentPort;
+  port.postMessage({ id: 0 });
   port.on("message", (request: ReaderRequest) => {
     port.postMessage(reply(request));
     if (request.kind === "close") port.close();

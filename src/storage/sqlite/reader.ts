@@ -31,6 +31,8 @@ export type SqliteReader = {
   busyMs(): number | null;
   /** Whether it is ready to be asked. */
   readonly started: boolean;
+  /** Resolves once it is; of one that never starts, never. */
+  readonly ready: Promise<void>;
   /** Ends it in the middle of whatever it does, and resolves once it holds nothing of the file any more. */
   kill(): Promise<void>;
   /** Ends it after what it was asked so far. */
@@ -53,10 +55,12 @@ export function createReader(data: ReaderData, where: "process" | "thread" = "th
   let ended = false;
   let yielded = false;
   let started = false;
+  const { promise: ready, resolve: tellReady } = Promise.withResolvers<void>();
   let lastId = 0;
 
   function hear(answer: ReaderAnswer): void {
     started = true;
+    tellReady();
     if (answer.id === readyId) return;
     const asker = waiting.get(answer.id);
     waiting.delete(answer.id);
@@ -133,6 +137,7 @@ export function createReader(data: ReaderData, where: "process" | "thread" = "th
     get started() {
       return started;
     },
+    ready,
     async kill() {
       gone("it was told to");
       await running?.kill();

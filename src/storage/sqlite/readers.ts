@@ -5,12 +5,11 @@
 import { systemClock, type Timer } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
 import type { ReaderData } from "./reader-program.ts";
-import type { Query } from "../sql.ts";
 import { createReader, type Answered, type SqliteReader } from "./reader.ts";
 
 export type Readers = {
   /** Runs one statement. A reader that ended by itself, or by the system's hand, is no reason to fail: another is asked. */
-  ask(tenant: string, signal: AbortSignal, query: Query, bytesMax: number | undefined): Promise<Answered>;
+  ask(tenant: string, signal: AbortSignal, statement: Work<Answered>): Promise<Answered>;
   /** Runs `work` with a reader of its own, and with another if that ends before its first answer. When the signal aborts, the
    *  reader is ended. */
   use<T>(tenant: string, signal: AbortSignal, work: (reader: SqliteReader) => Promise<T>): Promise<T>;
@@ -109,13 +108,7 @@ export function createReaders(data: ReaderData, where: "process" | "thread"): Re
   return {
     // A signal to all processes of a terminal ends one that has just been started, and that has answered nothing yet.
     use: (tenant, signal, work) => runSurely(tenant, signal, work, (reader) => !reader.started),
-    ask: (tenant, signal, query, bytesMax) =>
-      runSurely(
-        tenant,
-        signal,
-        (reader) => reader.all(query, bytesMax),
-        () => true,
-      ),
+    ask: (tenant, signal, statement) => runSurely(tenant, signal, statement, () => true),
     async close() {
       for (const reader of [...idle.keys()]) end(reader);
       await Promise.all(dying);

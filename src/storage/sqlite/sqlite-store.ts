@@ -84,9 +84,13 @@ export async function openSqlite(
     const query = render(statement, "sqlite");
     const reading = readingNow(who);
     await wal.pass();
-    return turns.run(reading, async (signal) => {
+    return turns.run(reading, async (signal, has) => {
       wal.watch();
-      return (await readers.ask(reading.tenant, signal, query, bytesMax)) as Some<R>;
+      const answer = await readers.ask(reading.tenant, signal, (reader) => {
+        has(reader);
+        return reader.all(query, bytesMax);
+      });
+      return answer as Some<R>;
     });
   }
   async function readsLong<T>(run: (reader: Reader) => Promise<T>): Promise<T> {
@@ -125,9 +129,12 @@ export async function openSqlite(
     async snapshot(run, who) {
       const reading = readingNow(who);
       await wal.pass();
-      return snapshots.run(reading, async (signal) => {
+      return snapshots.run(reading, async (signal, has) => {
         wal.watch();
-        return readers.use(reading.tenant, signal, (reader) => readSnapshot(reader, run));
+        return readers.use(reading.tenant, signal, (reader) => {
+          has(reader);
+          return readSnapshot(reader, run);
+        });
       });
     },
     onWake: (hear) => waker.listen(hear),

@@ -1,5 +1,5 @@
 // apps: what runs by name, where, and what each of them registered.
-import type { AppDetails, AppProcess, AppRecord, RegistrationRecord } from "../../index.ts";
+import type { AppDetails, AppInstance, AppProcess, AppRecord, RegistrationRecord } from "../../index.ts";
 import { text } from "../field.ts";
 import { applying } from "../shared-fields.ts";
 import { errorLines } from "../work/job-view.ts";
@@ -60,11 +60,11 @@ process runs the app it is a conflict (exit code 5).`,
   }),
 };
 
-type Row = AppProcess & Pick<AppRecord, "key" | "registrations"> & { readonly index: number };
+type Row = AppProcess & Pick<AppInstance, "index" | "registrations"> & Pick<AppRecord, "key">;
 
 function appTable(items: readonly AppRecord[]): Part {
-  const rows = items.flatMap(({ instances, key: app, registrations }) =>
-    instances.flatMap(({ index, processes }) =>
+  const rows = items.flatMap(({ instances, key: app }) =>
+    instances.flatMap(({ index, processes, registrations }) =>
       processes.map((each): Row => ({ ...each, index, key: app, registrations })),
     ),
   );
