@@ -89,16 +89,17 @@ function wordsOfShell(lines: readonly string[]): string[][] {
     .map((each) => each.split("\0").slice(0, -1));
 }
 
-async function readBack(verb: Verb, words: readonly string[]): Promise<object> {
+async function readBack(verb: Verb, words: readonly string[]): Promise<Readonly<Record<string, unknown>>> {
   const program = new Command("daybook").exitOverride().option("--tenant <id>").option("--server <url>");
   program.configureOutput({ writeErr: () => undefined });
   const names = nameOf(verb).split(" ");
   const group = names.length === 1 ? program : program.command(names[0] ?? "");
-  const read = Promise.withResolvers<object>();
+  const read = Promise.withResolvers<Readonly<Record<string, unknown>>>();
   // What a field says against a value is tested where the field is.
   addVerb(group, { ...verb, input: unchecked(verb) }, { isDefault: false }, async (command) => {
     const input = await readInput(command, { ...verb, check: () => undefined, input: unchecked(verb) });
-    read.resolve({ input, ...program.opts() });
+    const { tenant, server: address } = program.opts<{ tenant: string; server: string }>();
+    read.resolve({ input, server: address, tenant });
   });
   await program.parseAsync([...words], { from: "user" });
   return read.promise;

@@ -14,9 +14,9 @@ export function commandLine(verb: string, given: ReadonlyMap<string, unknown>, {
     if (json.includes(field)) return [writeExactly(value, 0)];
     if (of.times.includes(field) && typeof value === "number") return [new Date(value).toISOString()];
     if (of.durations.includes(field) && typeof value === "number") return [`${value}ms`];
-    if (of.lists.includes(field) && Array.isArray(value)) return value.map(String);
+    if (of.lists.includes(field) && Array.isArray(value)) return value.map(plainText);
     if (headers.includes(field))
-      return Object.entries(value as object).map(([name, each]) => `${name}: ${String(each)}`);
+      return Object.entries(value as object).map(([name, each]) => `${name}: ${plainText(each)}`);
     return [plainText(value)];
   };
   const words = [...(plainNouns.some((plain) => plain === noun) ? [] : [kebab(noun)]), kebab(name)];
@@ -42,10 +42,11 @@ export function commandLine(verb: string, given: ReadonlyMap<string, unknown>, {
 /** As fields that are neither lists nor JSON of any kind read them. A rate is `10/1m`, waits are `10s,1m`. */
 function plainText(value: unknown): string {
   if (value === null) return "none";
-  if (Array.isArray(value)) return value.map(String).join(",");
-  if (typeof value !== "object") return String(value);
+  if (Array.isArray(value)) return value.map(plainText).join(",");
+  if (typeof value === "string") return value;
+  if (typeof value !== "object") return writeExactly(value, 0);
   const { max, per } = value as { readonly max?: unknown; readonly per?: unknown };
-  return typeof max === "number" && per !== undefined ? `${max}/${String(per)}` : writeExactly(value, 0);
+  return typeof max === "number" && per !== undefined ? `${max}/${plainText(per)}` : writeExactly(value, 0);
 }
 
 function kebab(name: string): string {

@@ -115,6 +115,7 @@ export const commands: { readonly [verb: string]: CommandOf } = {
   "commits.show": { places: ["id"] },
   "sessions.show": { places: ["id"] },
   "book.find": { places: ["text"] },
+  "book.causes": { places: ["id"] },
   "tokens.create": { places: ["name"] },
   "tokens.revoke": { places: ["id"] },
   "operations.show": { places: ["id"] },
