@@ -42,6 +42,14 @@ export type { Finding } from "./book/doctor.ts";
 export type { BehindOf, BookHealth, HealthReason, HealthTopic, Verdict } from "./book/health.ts";
 export type { CauseEdge, CauseKind, CauseNode } from "./book/cause-node.ts";
 export type { Causes } from "./book/causes.ts";
+export type {
+  DefinitionDetails,
+  DefinitionFilter,
+  DefinitionKind,
+  DefinitionRecord,
+  Definitions,
+  JobSettings,
+} from "./book/definitions.ts";
 export type { Found, FoundKind, FoundPage } from "./book/find.ts";
 export type { Behind } from "./events/behind.ts";
 export type { DueJob, Paused, PausedNow, Standing } from "./jobs/explain/standing.ts";

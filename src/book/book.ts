@@ -27,6 +27,7 @@ import type { Schedules } from "../schedules/schedules.ts";
 import type { Sinks } from "./sinks.ts";
 import type { Finding, Mended } from "./doctor.ts";
 import type { Causes } from "./causes.ts";
+import type { Definitions } from "./definitions.ts";
 import type { FoundPage } from "./find.ts";
 import type { BookHealth } from "./health.ts";
 
@@ -66,6 +67,8 @@ export type Book = AsyncDisposable & {
   readonly apps: Apps;
   readonly queues: Queues;
   readonly templates: Templates;
+  /** What can be made by its name: the jobs that the book knows, and the events that this process declares. */
+  readonly definitions: Definitions;
   readonly runs: Runs;
   readonly telemetry: TelemetryReads;
   readonly records: Records;

@@ -32,6 +32,7 @@ import { sinkVerbs } from "./sinks.ts";
 import { namingCaller, outsideUnits, refuseInsideUnit, refuseVerb, wrapVerbs, type Of } from "../storage/unit.ts";
 import { examine, mend } from "./doctor.ts";
 import { readCauses } from "./causes.ts";
+import { definitionReads } from "./definitions.ts";
 import { findAll } from "./find.ts";
 import { readHealth } from "./health.ts";
 import { metrics } from "./metrics.ts";
@@ -158,6 +159,11 @@ export function createBook(rooms: Rooms, tenantId: string, { whole = false, name
       ...templateVerbs(rooms.jobs, known, within),
       ...templateReads(store, tenantId),
     }),
+    definitions: outsideUnits(
+      of,
+      "definitions",
+      definitionReads({ store, events: rooms.events.definitions }, tenantId, seenBy),
+    ),
     runs: outsideUnits(of, "runs", openRuns(store, tenantId, seenBy)),
     telemetry: outsideUnits(of, "telemetry", telemetryReads(store, tenantId, seenBy)),
     records: bookRecords(rooms, tenantId),

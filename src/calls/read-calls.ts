@@ -111,10 +111,10 @@ export async function listCalls(store: Store, tenant: string, filter: CallFilter
   refuseUnknownFilter(filter, filters, "the list of calls");
   const { limit, after } = checkPage(filter);
   if (after !== null && after < 1) throw notACursor(filter.after);
-  const rows = await store.readHeavy<Row>(sql`${selectCalls}
+  const found = await store.readPage<Row>(sql`${selectCalls}
     where call.tenant_id = ${tenant} and call.seq < ${after ?? Number.MAX_SAFE_INTEGER} ${conditions(tenant, filter)}
     order by call.seq desc limit ${limit + 1}`);
-  return shapePage(rows, limit);
+  return shapePage(found, limit);
 }
 
 function conditions(tenant: string, filter: CallFilter): Sql {

@@ -39,6 +39,10 @@ export const routes = {
     archive: {"route":"POST /templates/{name}/archive","places":["name"],"times":[],"durations":[],"lists":[],"answer":"json"},
     restore: {"route":"POST /templates/{name}/restore","places":["name"],"times":[],"durations":[],"lists":[],"answer":"json"},
   },
+  definitions: {
+    list: {"route":"GET /definitions","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
+    show: {"route":"GET /definitions/{name}","places":["name"],"times":[],"durations":[],"lists":[],"answer":"json"},
+  },
   schedules: {
     list: {"route":"GET /schedules","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     show: {"route":"GET /schedules/{name}","places":["name"],"times":[],"durations":[],"lists":[],"answer":"json"},

@@ -68,8 +68,8 @@ export type Noun<Name extends keyof Routes> = {
 
 /** `jobs.cancel`: a verb by its noun and name. */
 export type VerbKey = {
-  [Name in keyof Routes & keyof Table]: `${Name}.${keyof Routes[Name] & keyof Table[Name] & string}`;
-}[keyof Routes & keyof Table];
+  [Name in keyof Routes]: `${Name}.${keyof Routes[Name] & keyof Table[Name] & string}`;
+}[keyof Routes];
 
 type VerbOf<Key extends VerbKey> = Key extends `${infer Name}.${infer Verb}`
   ? Name extends keyof Table

@@ -197,6 +197,8 @@ function questions(book: Book, word: string, id: Record<string, string>): Record
         ),
       ),
     causes: () => Promise.all([done, failed, said, call, run, "1"].map((each) => book.causes(each))),
+    "definitions.list": () => book.definitions.list(),
+    "definitions.get": () => book.definitions.get("work"),
     metrics: () => book.metrics(),
     doctor: () => book.doctor(),
     info: () => book.info(),

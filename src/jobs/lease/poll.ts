@@ -2,7 +2,7 @@
 // own tenant, and gets a lease for each job in the transaction that claims it.
 import { afterEither } from "../../core/clock.ts";
 import { durationMs, type Duration } from "../../core/duration.ts";
-import { invalid } from "../../core/error.ts";
+import { DaybookError, invalid } from "../../core/error.ts";
 import { checkCount } from "../../core/count.ts";
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
@@ -141,6 +141,7 @@ async function takeLeases(
   { asked, claimer, terms, work }: Omit<Taking, "wake"> & { readonly work: TurnWork },
 ): Promise<Taken> {
   const session = await holdSession(tx, asked.session, asked.grant);
+  await refuseEndedToken(tx, asked.grant);
   const held = await heldBy(tx, session.seq);
   // A job that must run alone has its worker for itself, so it comes first while the worker holds nothing.
   const want = held.some(runsAlone) ? 0 : Math.min(work.want, limits.leasesHeldMax - held.length);
@@ -151,6 +152,15 @@ async function takeLeases(
   if (jobs.length > 0) tx.afterCommit(() => jobsClaimed.state({ count: jobs.length, sessionSeq: session.seq }));
   const leased = await giveLeases(tx, turn.claim.jobs, { sessionSeq: session.seq, lastsMs: terms.lastsMs });
   return { turn, leased };
+}
+
+/** A claim may have waited for half a minute: its token may have been revoked meanwhile, or have expired. */
+async function refuseEndedToken(tx: Tx, grant: WorkerGrant | undefined): Promise<void> {
+  if (grant?.tokenId == null) return;
+  const ended = await tx.get(sql`select 1 as ended from daybook_token
+    where id = ${grant.tokenId} and (revoked_at is not null or expires_at <= ${tx.now})`);
+  if (ended !== undefined)
+    throw new DaybookError("unauthorized", "the token of this worker was revoked, or has expired");
 }
 
 async function heldBy(tx: Tx, sessionSeq: number): Promise<{ alone: number }[]> {
@@ -214,6 +224,8 @@ async function handOver(
   signal: AbortSignal | undefined,
 ): Promise<LeasedJob[]> {
   watchLeases(engine).by(Math.min(...leased.map(({ expiresAt }) => expiresAt)));
+  // Whoever left while the transaction was written is heard of in the next turn of the loop.
+  for (let turn = 0; signal !== undefined && turn < 2; turn++) await engine.clock.nextTurn();
   if (signal?.aborted === true) {
     const runs = leased.map(({ job }) => job.run_id);
     await engine.store.write(

@@ -28,7 +28,6 @@ reason is a sentence. It costs the same beside a million jobs: nothing is counte
 and of each listener's queue only the first deliveries are looked at. It is of the tenant that the book
 is seen as; the size of the book and what telemetry lost are of the whole book, and shown to nobody else.
 The exit code is 0 when it is ok, and 20 when somebody should look.`,
-    examples: ["health --tenant acme"],
     run: (book): Promise<BookHealth> => book.health(),
     show: healthPage,
     verdict: ({ verdict }) => (verdict === "ok" ? undefined : "found"),
