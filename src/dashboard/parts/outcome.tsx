@@ -29,7 +29,7 @@ export function ErrorPanel({ error }: { readonly error: NonNullable<Run["error"]
 /** The trace repeats what stands above it. */
 function withoutMessage(trace: string, said: string): string {
   const rest = trace.startsWith(said) ? trace.slice(said.length).replace(/^\n/, "") : trace;
-  return rest === "" ? trace : rest;
+  return rest === "" ? trace : rest.replaceAll(/^ {4}/gm, "");
 }
 
 export function LogPanel({ logs }: { readonly logs: Run["logs"] }) {

@@ -39,6 +39,7 @@ export const commands: { readonly [verb: string]: CommandOf } = {
   "templates.edit": { places: ["name"], json: ["params", "notify"] },
   "templates.archive": { places: ["name"] },
   "templates.restore": { places: ["name"] },
+  "definitions.show": { places: ["name"] },
   "schedules.show": { places: ["name"] },
   "schedules.decisions": { places: ["name"] },
   "schedules.why": { places: ["name", "time"] },

@@ -6,6 +6,7 @@ import { Confirm } from "../../parts/dialog.tsx";
 import { SchemaForm, type FormValue } from "../../parts/schema-form.tsx";
 import { ask, whyNot } from "../../state/book.ts";
 import { tell } from "../../state/toast.ts";
+import { useSchema } from "../../state/use-schema.ts";
 import { segment, useUrl } from "../../state/url.ts";
 import { EnqueueDialog } from "./enqueue.tsx";
 
@@ -95,9 +96,22 @@ export function EditParams({ job: { id, name, status, params, retryOf }, again }
             again();
           }}
         >
-          <SchemaForm label="Params" schema={null} value={value} onChange={setValue} />
+          <ParamsForm name={name} value={value} onChange={setValue} />
         </Confirm>
       ) : null}
     </>
+  );
+}
+
+type FormProps = {
+  readonly name: string;
+  readonly value: FormValue;
+  readonly onChange: (value: FormValue) => void;
+};
+
+function ParamsForm({ name, value, onChange }: FormProps) {
+  const schema = useSchema(name);
+  return (
+    <SchemaForm key={schema === null ? "" : name} label="Params" schema={schema} value={value} onChange={onChange} />
   );
 }

@@ -119,7 +119,7 @@ function Tiles({
       <a class="tile" href={href("/sessions")}>
         <span class="tile-name">Processes</span>
         <span class="tile-value">{sessionsRunning}</span>
-        <span class="tile-note">attached to the book now</span>
+        <span class="tile-note">attached now</span>
       </a>
       {size == null ? null : (
         <a class="tile" href={href("/settings")}>

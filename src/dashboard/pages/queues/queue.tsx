@@ -7,7 +7,6 @@ import { Id } from "../../parts/copy.tsx";
 import { Meter } from "../../parts/meter.tsx";
 import { Answer, Failure, Page, Panel } from "../../parts/page.tsx";
 import { PauseButton, PausedNote } from "../../parts/pause.tsx";
-import { Status } from "../../parts/status.tsx";
 import { Table, type Column } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
 import { ask, whyNot } from "../../state/book.ts";
@@ -241,6 +240,14 @@ function Some({ queue, status, title, empty }: SomeProps) {
 
 const someColumns: readonly Column<Job>[] = [
   { head: "Job", cell: ({ name }) => <bdi>{name}</bdi>, width: "minmax(90px, 1fr)" },
-  { head: "Now", cell: (job) => <Status status={job.status} note={noteOf(job)} />, width: "minmax(110px, 1.3fr)" },
+  {
+    head: "Now",
+    cell: (job) => (
+      <bdi class="soft" title={noteOf(job)}>
+        {noteOf(job) ?? "–"}
+      </bdi>
+    ),
+    width: "minmax(110px, 1.8fr)",
+  },
   { head: "Made", cell: ({ createdAt }) => <Time at={createdAt} />, width: "78px" },
 ];
