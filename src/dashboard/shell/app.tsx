@@ -40,6 +40,7 @@ const pages: readonly (readonly [path: string, load: Load])[] = [
   ["/calls", async () => (await import("../pages/calls/calls.tsx")).Calls],
   ["/calls/:id", async () => (await import("../pages/calls/call.tsx")).CallPage],
   ["/sinks", async () => (await import("../pages/calls/sinks.tsx")).Sinks],
+  ["/sinks/:name", async () => (await import("../pages/calls/sink.tsx")).SinkPage],
   ["/records", async () => (await import("../pages/records/records.tsx")).Records],
   ["/records/:type", async () => (await import("../pages/records/type.tsx")).RecordType],
   ["/records/:type/:key/:to?/:instance?", async () => (await import("../pages/records/record.tsx")).RecordPage],

@@ -5,7 +5,7 @@ import { Status } from "../../parts/status.tsx";
 import { Table, type Column } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
 import { ask } from "../../state/book.ts";
-import { href } from "../../state/url.ts";
+import { href, segment } from "../../state/url.ts";
 import { useVerb } from "../../state/use-verb.ts";
 import { lagText } from "../events/listeners.tsx";
 
@@ -35,7 +35,9 @@ export function Sinks() {
     { head: "Backlog", cell: ({ lag }) => lagText(lag), width: "120px", align: "right" },
     {
       head: "Dead letters",
-      cell: ({ name, deadLetters }) => <a href={href("/dead-letters", { q: `listener:${name}` })}>{deadLetters}</a>,
+      cell: ({ name, deadLetters }) => (
+        <a href={href("/dead-letters", { q: `listener:sink:${name}` })}>{deadLetters}</a>
+      ),
       width: "96px",
       align: "right",
       minor: true,
@@ -75,6 +77,7 @@ export function Sinks() {
             rows={items}
             columns={columns}
             idOf={({ name }) => name}
+            hrefOf={({ name }) => href(`/sinks/${segment(name)}`)}
             empty={
               <Empty icon="sink" title="No sinks yet" snippet={snippet}>
                 A sink hands matching events to a webhook, a function or a broker, in order, at least once.

@@ -13,6 +13,7 @@ import { parseFilter, valueOf, writeFilter } from "../../state/filter.ts";
 import { tell } from "../../state/toast.ts";
 import { href, segment, useUrl } from "../../state/url.ts";
 import { useList } from "../../state/use-list.ts";
+import { brief } from "./events.tsx";
 import { useVerb } from "../../state/use-verb.ts";
 
 type Group = VerbAnswer<"deadLetters.groups">["items"][number];
@@ -55,7 +56,7 @@ export function DeadLetters() {
       <Answer of={groups}>
         {({ items }) =>
           items.length === 0 ? null : (
-            <Panel title="By error" flush>
+            <Panel title="By error" note="with the payload of the last one" flush>
               <Table
                 label="Dead letters by error"
                 rows={items}
@@ -105,10 +106,31 @@ function filterOf({ listener, error }: Group): string {
   ]);
 }
 
+/** The payload of the last letter of a group, which leads to it. */
+function Sample({ group: { listener, error } }: { readonly group: Group }) {
+  const input = { listener, error: error.type, message: error.message, limit: 1 };
+  const found = useVerb("deadLetters.list", input);
+  const letter = found.data?.items[0];
+  const shown = useVerb("deadLetters.show", { id: letter?.id ?? "" }, { off: letter === undefined });
+  return letter === undefined ? (
+    <span class="faint">–</span>
+  ) : (
+    <a class="cut" href={href(`/dead-letters/${segment(letter.id)}`)}>
+      <code>{shown.data === undefined ? "…" : brief(shown.data.payload)}</code>
+    </a>
+  );
+}
+
 function groupColumns(again: () => void): readonly Column<Group>[] {
   return [
     { head: "Error", cell: ({ error }) => <bdi>{`${error.type}: ${error.message}`}</bdi>, width: "minmax(160px, 2fr)" },
     { head: "Listener", cell: ({ listener }) => <bdi>{listener}</bdi>, width: "minmax(90px, 0.8fr)", minor: true },
+    {
+      head: "Sample",
+      cell: (group) => <Sample group={group} />,
+      width: "minmax(100px, 1.4fr)",
+      minor: true,
+    },
     { head: "Count", cell: ({ count }) => count, width: "64px", align: "right" },
     { head: "First", cell: ({ firstFailedAt }) => <Time at={firstFailedAt} />, width: "86px", minor: true },
     { head: "Last", cell: ({ lastFailedAt }) => <Time at={lastFailedAt} />, width: "86px" },

@@ -86,7 +86,7 @@ function Decisions({ name, zone }: { readonly name: string; readonly zone: strin
   const [square, setSquare] = useState<string | undefined>(undefined);
   const shown = decisions.rows.filter(({ at }) => exact(at, { own: zone }).startsWith(square ?? ""));
   const columns: readonly Column<Decision>[] = [
-    { head: "Slot", cell: ({ at }) => <Time at={at} zone={zone} whole />, width: "minmax(140px, 1fr)" },
+    { head: "Slot", cell: ({ at }) => <Time at={at} zone={zone} whole />, width: "168px" },
     {
       head: "Decision",
       cell: ({ kind, slots }) => <Status status={kind} note={slots > 1 ? `${slots} slots` : null} />,

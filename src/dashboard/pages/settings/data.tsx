@@ -1,7 +1,9 @@
-import { Answer, bytesText, KeyValues, Panel } from "../../parts/page.tsx";
+import { Answer, bytesText, Code, KeyValues, Panel } from "../../parts/page.tsx";
 import { Table } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useVerb } from "../../state/use-verb.ts";
+
+const allowing = `await open("shop.db", { calls: { allow: ["10.0.0.7", "stock.internal"] } });`;
 
 export function Data() {
   const info = useVerb("book.info", {}, { everyMs: 15_000 });
@@ -21,6 +23,13 @@ export function Data() {
                 ["Sessions running", String(book.sessionsRunning)],
               ]}
             />
+          </Panel>
+          <Panel title="Where calls may go" note="set in the program, not here">
+            <p class="small">
+              Private and local addresses are refused unless the program that opens the book allows them, for all or by
+              tenant. A call that was refused says so, with the address, on its page.
+            </p>
+            <Code label="The allow-list" text={allowing} />
           </Panel>
           <Panel title="Migrations" flush>
             <Table

@@ -24,7 +24,10 @@ export function Retention() {
             <KeyValues
               facts={Object.entries(answer.policy).map(
                 ([name, rule]) =>
-                  [name, name === "sizeMax" && typeof rule === "number" ? bytesText(rule) : ruleText(rule)] as const,
+                  [
+                    titleOf(name),
+                    name === "sizeMax" && typeof rule === "number" ? bytesText(rule) : ruleText(rule),
+                  ] as const,
               )}
             />
           </Panel>
@@ -36,7 +39,7 @@ export function Retention() {
               </Button>
             }
           >
-            <KeyValues facts={counted.map((name) => [name, answer[name].toLocaleString("en-US")] as const)} />
+            <KeyValues facts={counted.map((name) => [titleOf(name), answer[name].toLocaleString("en-US")] as const)} />
           </Panel>
           {answer.evictions.length === 0 ? null : (
             <Panel title="What has left" flush>
@@ -74,8 +77,14 @@ export function Retention() {
   );
 }
 
+function titleOf(name: string): string {
+  return name === "sizeMax" ? "Size of runs at most" : name.charAt(0).toUpperCase() + name.slice(1);
+}
+
 function ruleText(rule: unknown): string {
   if (rule === false) return "for ever";
   if (typeof rule === "number") return `${Math.round(rule / 86_400_000)} days`;
-  return typeof rule === "string" ? rule : JSON.stringify(rule);
+  if (typeof rule !== "string") return JSON.stringify(rule);
+  const [, many, unit] = /^(\d+)([dhm])$/.exec(rule) ?? [];
+  return many === undefined ? rule : `${many} ${{ d: "days", h: "hours", m: "minutes" }[unit as "d" | "h" | "m"]}`;
 }

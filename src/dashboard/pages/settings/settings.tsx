@@ -7,6 +7,7 @@ import { Doctor } from "./doctor.tsx";
 import { Operations } from "./operations.tsx";
 import { Retention } from "./retention.tsx";
 import { Tokens } from "./tokens.tsx";
+import { Upkeep } from "./upkeep.tsx";
 
 const tabs = [
   { id: "data", text: "Data", shown: Data },
@@ -14,6 +15,7 @@ const tabs = [
   { id: "retention", text: "Retention", shown: Retention },
   { id: "backups", text: "Backups", shown: Backups },
   { id: "doctor", text: "Doctor", shown: Doctor },
+  { id: "upkeep", text: "Upkeep", shown: Upkeep },
   { id: "operations", text: "Operations", shown: Operations },
   { id: "audit", text: "Audit", shown: Audit },
 ] as const;
