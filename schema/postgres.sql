@@ -288,6 +288,8 @@ create table daybook_event (
   constraint daybook_event_priority_check CHECK (((priority >= '-1000'::integer) AND (priority <= 1000)))
 );
 
+CREATE INDEX events_caused ON daybook.daybook_event USING btree (tenant_id, cause_run_id) WHERE (cause_run_id IS NOT NULL);
+
 CREATE INDEX events_in_order ON daybook.daybook_event USING btree (tenant_id, seq);
 
 CREATE INDEX events_of_chain ON daybook.daybook_event USING btree (tenant_id, root_event_id, seq) WHERE (chain_depth > 0);
@@ -362,6 +364,8 @@ create table daybook_job (
 );
 
 CREATE UNIQUE INDEX deliveries_one_chain ON daybook.daybook_job USING btree (tenant_id, kind_seq, name) WHERE ((kind = 'delivery'::text) AND (retry_of IS NULL));
+
+CREATE INDEX jobs_caused ON daybook.daybook_job USING btree (tenant_id, cause_run_id) WHERE ((cause_run_id IS NOT NULL) AND (retry_of IS NULL) AND (kind IS DISTINCT FROM 'delivery'::text));
 
 CREATE INDEX jobs_of_group ON daybook.daybook_job USING btree (group_seq, group_slot, seq) WHERE (group_seq IS NOT NULL);
 
@@ -745,6 +749,8 @@ create table daybook_record_commit (
 CREATE INDEX commits_by_actor ON daybook.daybook_record_commit USING btree (tenant_id, actor, id) WHERE (actor IS NOT NULL);
 
 CREATE INDEX commits_by_time ON daybook.daybook_record_commit USING btree (tenant_id, clock_from, committed_at, id);
+
+CREATE INDEX commits_caused ON daybook.daybook_record_commit USING btree (tenant_id, run_id) WHERE (run_id IS NOT NULL);
 
 create table daybook_record_commit_type (
   tenant_id text not null,

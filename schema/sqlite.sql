@@ -3,7 +3,7 @@
 
 pragma application_id = 1148805739;
 
-pragma user_version = 10;
+pragma user_version = 13;
 
 CREATE TABLE daybook_app_instance (
   seq integer primary key,
@@ -252,6 +252,8 @@ CREATE TABLE daybook_event (
   check ((chain_depth = 0) = (parent_event_id is null))
 ) strict;
 
+CREATE INDEX events_caused on daybook_event (tenant_id, cause_run_id) where cause_run_id is not null;
+
 CREATE INDEX events_in_order on daybook_event (tenant_id, seq);
 
 CREATE INDEX events_of_chain on daybook_event (tenant_id, root_event_id, seq) where chain_depth > 0;
@@ -322,6 +324,9 @@ CREATE TABLE daybook_job (
 
 CREATE UNIQUE INDEX deliveries_one_chain on daybook_job (tenant_id, kind_seq, name)
 where kind = 'delivery' and retry_of is null;
+
+CREATE INDEX jobs_caused on daybook_job (tenant_id, cause_run_id)
+where cause_run_id is not null and retry_of is null and kind is distinct from 'delivery';
 
 CREATE INDEX jobs_of_group on daybook_job (group_seq, group_slot, seq) where group_seq is not null;
 
@@ -665,6 +670,8 @@ CREATE TABLE daybook_record_commit (
 CREATE INDEX commits_by_actor on daybook_record_commit (tenant_id, actor, id) where actor is not null;
 
 CREATE INDEX commits_by_time on daybook_record_commit (tenant_id, clock_from, committed_at, id);
+
+CREATE INDEX commits_caused on daybook_record_commit (tenant_id, run_id) where run_id is not null;
 
 CREATE TABLE daybook_record_commit_type (
   tenant_id text not null,

@@ -39,6 +39,24 @@ export type { Health, RunSummary, Tally } from "./telemetry/report/summary.ts";
 export type { Config, ConfigCommand } from "./define/config.ts";
 export type { ReadTx, UserTx } from "./book/user-tx.ts";
 export type { Finding } from "./book/doctor.ts";
+export type { BehindOf, BookHealth, HealthReason, HealthTopic, Verdict } from "./book/health.ts";
+export type { CauseEdge, CauseKind, CauseNode } from "./book/cause-node.ts";
+export type { Causes } from "./book/causes.ts";
+export type {
+  DefinitionDetails,
+  DefinitionFilter,
+  DefinitionKind,
+  DefinitionRecord,
+  Definitions,
+  JobSettings,
+} from "./book/definitions.ts";
+export type { Found, FoundKind, FoundPage } from "./book/find.ts";
+export type { Behind } from "./events/behind.ts";
+export type { DueJob, Paused, PausedNow, Standing } from "./jobs/explain/standing.ts";
+export type { CallCounts } from "./calls/read-calls.ts";
+export type { Fires } from "./schedules/read-schedule.ts";
+export type { BookSize } from "./storage/info.ts";
+export type { Counted } from "./core/count.ts";
 export type { Mended } from "./book/doctor.ts";
 export type { BackupReport } from "./storage/backup.ts";
 export type { BookInfo } from "./storage/info.ts";

@@ -18,6 +18,7 @@ another worker has it: a long handler looks at them, or calls job.check(), which
 (`grace` seconds), and give the rest back.
 """
 
+import http.client
 import json
 import os
 import random
@@ -67,6 +68,15 @@ class _Stopped(BaseException):
     """A signal came while a claim waited."""
 
 
+class _Unreachable(OSError):
+    """No answer came, or half of one."""
+
+
+def _passes(error):
+    """Whether asking again may help: the server is away, busy, or asks for patience."""
+    return isinstance(error, OSError) or error.status >= 500 or error.status in (408, 425, 429)
+
+
 class Job:
     """What a handler is told of its job, and what it may say about it."""
 
@@ -86,18 +96,18 @@ class Job:
         self.lost = False
 
     def progress(self, done, note=None):
-        """Says how far the work is, from 0 to 1. It renews the lease."""
+        """Says how far the work is, from 0 to 1. It renews the lease. A server that is away for a moment is no failure of the job."""
         body = {"done": done}
         if note is not None:
             body["note"] = note
-        self._say("progress", body)
+        self._tell("progress", body)
 
     def log(self, message, level="info", **fields):
         """Writes a line into the log of the run. It renews the lease."""
         body = {"message": str(message), "level": level}
         if fields:
             body["fields"] = fields
-        self._say("log", body)
+        self._tell("log", body)
 
     def extend(self, lasts=None):
         """Renews the lease; a thread does so by itself while a handler runs."""
@@ -110,13 +120,22 @@ class Job:
         if self.cancelled:
             raise Cancelled(f"job {self.id} was cancelled")
 
+    def _tell(self, verb, body):
+        try:
+            self._say(verb, body)
+        except (OSError, ServerError) as error:
+            if not _passes(error):
+                raise
+            _note(f"job {self.id} ({self.name}): {error}")
+
     def _say(self, verb, body):
         try:
             answer = self._worker._post(verb, {"lease": self._lease, **body})
         except ServerError as error:
-            if error.code in ("conflict", "not_found"):
-                self.lost = True
-            raise
+            if error.code not in ("conflict", "not_found"):
+                raise
+            self.lost = True
+            raise Lost(str(error)) from None
         self.cancelled = self.cancelled or answer["cancelled"]
 
 
@@ -159,6 +178,14 @@ class Worker:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, self._heed)
+        try:
+            self._work(until_idle)
+        finally:
+            self._drain()
+            # What still runs is given back: a handler that does not end is waited for no longer, and its result is refused.
+            self._leave()
+
+    def _work(self, until_idle):
         failures = 0
         while not self._stopping.is_set():
             with self._free:
@@ -172,10 +199,10 @@ class Worker:
             except _Stopped:
                 break
             except (OSError, ServerError) as error:
-                if isinstance(error, ServerError) and error.status < 500 and error.code not in ("conflict", "not_found"):
+                if not _passes(error) and error.code not in ("conflict", "not_found"):
                     raise
-                failures += 1
-                print(f"daybook_worker: {error}; trying again", file=sys.stderr)
+                failures = min(failures + 1, 10)
+                _note(f"{error}; trying again")
                 self._stopping.wait(min(30.0, 0.1 * 2**failures) * random.uniform(0.5, 1.5))
                 continue
             for each in claimed:
@@ -185,9 +212,6 @@ class Worker:
                 threading.Thread(target=self._execute, args=(job,), name=job.id, daemon=True).start()
             if until_idle and not claimed and not self._running:
                 break
-        self._drain()
-        # What still runs is given back: a handler that does not end is waited for no longer, and its result is refused.
-        self._leave()
 
     def _heed(self, *_):
         self._stopping.set()
@@ -222,15 +246,12 @@ class Worker:
         try:
             try:
                 result = self._handlers[job.name](job.params, job)
-            except Exception as error:  # noqa: BLE001 - whatever a handler raises is the job's failure
-                body = {"error": _described(error)}
-                if isinstance(error, GiveUp):
-                    body["retryable"] = False
-                if isinstance(error, RetryLater):
-                    body["retryIn"] = f"{max(0, int(error.seconds * 1000))}ms"
-                self._end(job, "fail", body)
-            else:
-                self._end(job, "settle", {} if result is None else {"result": result})
+                ending = "settle", {} if result is None else {"result": result}
+                # What is no JSON is a mistake of the handler, and NaN is none.
+                json.dumps(ending, allow_nan=False)
+            except BaseException as error:  # noqa: BLE001 - whatever a handler raises, sys.exit too, is the job's failure
+                ending = "fail", _failure(error)
+            self._end(job, *ending)
         finally:
             over.set()
             with self._free:
@@ -238,28 +259,35 @@ class Worker:
                 self._free.notify_all()
 
     def _end(self, job, verb, body):
-        # Said again until it is heard: the server does it once, however often a lease says so.
-        for failures in range(8):
+        # Said again until it is heard, or the lease is over: the server does it once, however often a lease says so.
+        failures = 0
+        while True:
             try:
                 self._post(verb, {"lease": job._lease, **body})
                 return
-            except ServerError as error:
-                if error.status < 500:
-                    print(f"daybook_worker: job {job.id} ({job.name}): {error}", file=sys.stderr)
+            except (OSError, ServerError) as error:
+                _note(f"job {job.id} ({job.name}): {error}")
+                if not _passes(error):
+                    if verb == "settle" and error.code not in ("conflict", "not_found", "unauthorized"):
+                        # The server does not take such a result, however often it is told.
+                        verb, body = "fail", _failure(error)
+                        continue
                     return
-            except OSError as error:
-                print(f"daybook_worker: job {job.id} ({job.name}): {error}; trying again", file=sys.stderr)
-            time.sleep(min(5.0, 0.2 * 2**failures) * random.uniform(0.5, 1.5))
+            if job.lost:
+                return
+            failures += 1
+            time.sleep(min(5.0, 0.2 * 2 ** min(failures, 5)) * random.uniform(0.5, 1.5))
 
     def _renew(self, job, over):
         while not over.wait(self._lease / 3):
             try:
                 job.extend()
-            except ServerError as error:
-                if error.status < 500:
+            except Lost:
+                return
+            except (OSError, ServerError) as error:
+                if not _passes(error):
                     return
-            except OSError:
-                pass  # The next renewal comes before the lease runs out.
+                # The next renewal comes before the lease runs out.
 
     def _drain(self):
         end = time.monotonic() + self._grace
@@ -273,10 +301,11 @@ class Worker:
         try:
             self._post("leave", {"session": self._session})
         except (OSError, ServerError) as error:
-            print(f"daybook_worker: {error}", file=sys.stderr)
+            _note(str(error))
 
     def _post(self, verb, body, timeout=30):
-        request = urllib.request.Request(self._base + verb, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        data = json.dumps(body, allow_nan=False).encode()
+        request = urllib.request.Request(self._base + verb, data, {"Content-Type": "application/json"})
         if self._token is not None:
             request.add_header("Authorization", f"Bearer {self._token}")
         try:
@@ -285,12 +314,24 @@ class Worker:
         except urllib.error.HTTPError as error:
             try:
                 problem = json.load(error)
-            except ValueError:
+            except (ValueError, OSError, http.client.HTTPException):
                 problem = {}
             code, detail = problem.get("code", "http"), problem.get("detail", str(error))
             raise ServerError(error.code, code, detail, problem.get("details")) from None
+        except (http.client.HTTPException, ValueError) as error:
+            raise _Unreachable(f"{type(error).__name__}: {error}") from error
 
 
-def _described(error):
+def _note(text):
+    print(f"daybook_worker: {text}", file=sys.stderr, flush=True)
+
+
+def _failure(error):
     trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    return {"type": type(error).__name__, "message": str(error) or type(error).__name__, "trace": trace[-16000:]}
+    described = {"type": type(error).__name__, "message": str(error) or type(error).__name__, "trace": trace[-16000:]}
+    body = {"error": described}
+    if isinstance(error, GiveUp):
+        body["retryable"] = False
+    if isinstance(error, RetryLater):
+        body["retryIn"] = f"{max(0, int(error.seconds * 1000))}ms"
+    return body

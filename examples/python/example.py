@@ -5,7 +5,10 @@ import time
 
 from daybook_worker import GiveUp, Worker
 
-worker = Worker(os.environ["DAYBOOK_SERVER"], os.environ.get("DAYBOOK_TOKEN"), concurrency=4)
+until_idle = "DAYBOOK_UNTIL_IDLE" in os.environ
+worker = Worker(
+    os.environ["DAYBOOK_SERVER"], os.environ.get("DAYBOOK_TOKEN"), concurrency=4, wait=1.0 if until_idle else 20.0
+)
 
 
 @worker.job("resize")
@@ -22,4 +25,4 @@ def resize(params, job):
 
 
 if __name__ == "__main__":
-    worker.run(until_idle="DAYBOOK_UNTIL_IDLE" in os.environ)
+    worker.run(until_idle=until_idle)

@@ -161,9 +161,9 @@ export function openAudit(store: Store): Auditor {
       const from = since === undefined ? 0 : sinceMs(since, store.time.now());
       await flush();
       const own = tenant === null ? sql`` : sql`and tenant_id = ${tenant}`;
-      const rows = await store.readHeavy<Row>(sql`${shown} where seq < ${after ?? Number.MAX_SAFE_INTEGER}
+      const found = await store.readPage<Row>(sql`${shown} where seq < ${after ?? Number.MAX_SAFE_INTEGER}
         and noted_at >= ${from} ${own} ${andEqual({ token_id: token, verb, subject })} order by seq desc limit ${limit + 1}`);
-      return shapePage<AuditEntry>(rows, limit);
+      return shapePage<AuditEntry>(found, limit);
     },
     async close() {
       await flush();

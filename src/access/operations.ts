@@ -186,9 +186,9 @@ export function openOperations(store: Store, session: () => number | null): Oper
         throw invalid(`status is ${quote(status)}: give one of ${operationStatuses.join(", ")}`);
       }
       if (verb !== undefined) checkName(verb, "verb");
-      const rows = await store.readHeavy<Row>(sql`${shown} where seq < ${after ?? Number.MAX_SAFE_INTEGER}
+      const found = await store.readPage<Row>(sql`${shown} where seq < ${after ?? Number.MAX_SAFE_INTEGER}
         ${own(tenant)} ${andEqual({ status, verb })} order by seq desc limit ${limit + 1}`);
-      return shapePage<Operation>(rows, limit);
+      return shapePage<Operation>(found, limit);
     },
     async cancel(id, tenant) {
       const { status } = await get(id, tenant);

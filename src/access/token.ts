@@ -96,9 +96,9 @@ export function tokenVerbs(store: Store): Tokens {
       const now = store.time.now();
       const only = tenant === undefined ? sql`` : sql`and tenant_id = ${checkTenant(tenant)}`;
       const open = all ? sql`` : sql`and revoked_at is null and coalesce(expires_at, ${now + 1}) > ${now}`;
-      const rows = await store.readHeavy<Row>(sql`${shown} where seq < ${after ?? Number.MAX_SAFE_INTEGER}
+      const found = await store.readPage<Row>(sql`${shown} where seq < ${after ?? Number.MAX_SAFE_INTEGER}
         ${only} ${open} order by seq desc limit ${limit + 1}`);
-      return shapePage<TokenRecord>(rows, limit);
+      return shapePage<TokenRecord>(found, limit);
     },
     revoke: (id) =>
       store.write(async (tx) => {

@@ -26,6 +26,10 @@ import type { LogTo } from "../open/log.ts";
 import type { Schedules } from "../schedules/schedules.ts";
 import type { Sinks } from "./sinks.ts";
 import type { Finding, Mended } from "./doctor.ts";
+import type { Causes } from "./causes.ts";
+import type { Definitions } from "./definitions.ts";
+import type { FoundPage } from "./find.ts";
+import type { BookHealth } from "./health.ts";
 
 import type { Runs } from "../telemetry/runs.ts";
 import type { TelemetryReads } from "../telemetry/telemetry.ts";
@@ -63,6 +67,8 @@ export type Book = AsyncDisposable & {
   readonly apps: Apps;
   readonly queues: Queues;
   readonly templates: Templates;
+  /** What can be made by its name: the jobs that the book knows, and the events that this process declares. */
+  readonly definitions: Definitions;
   readonly runs: Runs;
   readonly telemetry: TelemetryReads;
   readonly records: Records;
@@ -143,6 +149,29 @@ export type Book = AsyncDisposable & {
   reseal(options?: { readonly dryRun?: boolean }): Promise<Resealed>;
   /** Where the book is, how large, and what made it. It is about all tenants: the size grows with what each of them writes. */
   info(): Promise<BookInfo & BookZone>;
+  /** How the book is for this tenant at this moment, and whether somebody should look: what is open, failed, late and behind, in one
+   *  cheap answer.
+   *
+   *  ```ts
+   *  const { verdict, reasons } = await book.health();
+   *  for (const { about, because } of reasons) console.log(verdict, about, because);
+   *  ``` */
+  health(): Promise<BookHealth>;
+  /** What an id, the beginning of one (8 characters or more) or an exact name stands for.
+   *
+   *  ```ts
+   *  const { items } = await book.find("o-17");
+   *  for (const { kind, id, title } of items) console.log(kind, id, title);
+   *  ``` */
+  find(text: string): Promise<FoundPage>;
+  /** What caused a job, a run, an event, a call or a commit, and what it caused: the tree from its first cause on.
+   *
+   *  ```ts
+   *  const { id } = await book.events.publish("order.paid", { orderId: "o-17" });
+   *  const { nodes, edges } = await book.causes(id);
+   *  for (const { from, to, kind } of edges) console.log(from, kind, to, nodes.length);
+   *  ``` */
+  causes(id: string): Promise<Causes>;
   /** Metrics of this tenant as Prometheus reads them (text, version 0.0.4), from the book as it is now.
    *
    *  ```ts

@@ -31,6 +31,10 @@ import { startTicker } from "../schedules/ticker.ts";
 import { sinkVerbs } from "./sinks.ts";
 import { namingCaller, outsideUnits, refuseInsideUnit, refuseVerb, wrapVerbs, type Of } from "../storage/unit.ts";
 import { examine, mend } from "./doctor.ts";
+import { readCauses } from "./causes.ts";
+import { definitionReads } from "./definitions.ts";
+import { findAll } from "./find.ts";
+import { readHealth } from "./health.ts";
 import { metrics } from "./metrics.ts";
 import { openRuns } from "../telemetry/runs.ts";
 import { telemetryReads } from "../telemetry/telemetry.ts";
@@ -155,6 +159,11 @@ export function createBook(rooms: Rooms, tenantId: string, { whole = false, name
       ...templateVerbs(rooms.jobs, known, within),
       ...templateReads(store, tenantId),
     }),
+    definitions: outsideUnits(
+      of,
+      "definitions",
+      definitionReads({ store, events: rooms.events.definitions }, tenantId, seenBy),
+    ),
     runs: outsideUnits(of, "runs", openRuns(store, tenantId, seenBy)),
     telemetry: outsideUnits(of, "telemetry", telemetryReads(store, tenantId, seenBy)),
     records: bookRecords(rooms, tenantId),
@@ -192,6 +201,19 @@ export function createBook(rooms: Rooms, tenantId: string, { whole = false, name
       if (whole) return verb(...args);
       throw aboutAllTenants(`backups.${name}`);
     }),
+    async health() {
+      refuse("health");
+      return readAs({ tenant: tenantId, verb: "book.health" }, () => readHealth(store, tenantId, seenBy));
+    },
+    async find(text) {
+      refuse("find");
+      const who = { tenant: tenantId, verb: "book.find" };
+      return readAs(who, () => findAll(store, { tenant: tenantId, seenBy, text }));
+    },
+    async causes(id) {
+      refuse("causes");
+      return readAs({ tenant: tenantId, verb: "book.causes" }, () => readCauses(store, tenantId, id));
+    },
     async metrics() {
       refuse("metrics");
       const who = { tenant: tenantId, verb: "book.metrics", msMax: limits.reportMs };

@@ -1,4 +1,5 @@
 // Reads calls: one with its attempts, a page of them, or why one has not been sent. What was said is read only where it is revealed.
+import { toCounted, type Counted } from "../core/count.ts";
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { checkPage, notACursor, type Page, type PageOptions } from "../core/page.ts";
@@ -110,10 +111,10 @@ export async function listCalls(store: Store, tenant: string, filter: CallFilter
   refuseUnknownFilter(filter, filters, "the list of calls");
   const { limit, after } = checkPage(filter);
   if (after !== null && after < 1) throw notACursor(filter.after);
-  const rows = await store.readHeavy<Row>(sql`${selectCalls}
+  const found = await store.readPage<Row>(sql`${selectCalls}
     where call.tenant_id = ${tenant} and call.seq < ${after ?? Number.MAX_SAFE_INTEGER} ${conditions(tenant, filter)}
     order by call.seq desc limit ${limit + 1}`);
-  return shapePage(rows, limit);
+  return shapePage(found, limit);
 }
 
 function conditions(tenant: string, filter: CallFilter): Sql {
@@ -143,6 +144,24 @@ function byTags(tenant: string, tags: NonNullable<CallFilter["tags"]>): Sql[] {
 function hasAny(tenant: string, tags: readonly string[]): Sql {
   return sql`and call.id in (select call_id from daybook_call_tag call_tag
     where call_tag.tenant_id = ${tenant} and call_tag.tag ${anyOf("text", tags)})`;
+}
+
+export type CallCounts = {
+  readonly scheduled: Counted;
+  readonly running: Counted;
+  /** Those of the last that failed which did so from `failedSince` on. */
+  readonly failed: Counted;
+};
+
+export async function countCalls(store: Store, tenant: string, failedSince: number): Promise<CallCounts> {
+  const newest = (status: string, what = "seq"): Sql => sql`select ${rawSql(what)} from daybook_call
+    where tenant_id = ${tenant} and status = '${rawSql(status)}' order by seq desc limit ${limits.countedMax + 1}`;
+  const [found] = await store.readHeavy<{ scheduled: number; running: number; failed: number }>(sql`select
+    (select count(*) from (${newest("scheduled")}) as calls) as scheduled,
+    (select count(*) from (${newest("running")}) as calls) as running,
+    (select count(*) from (${newest("failed", "finished_at")}) as calls where finished_at >= ${failedSince}) as failed`);
+  const { scheduled = 0, running = 0, failed = 0 } = found ?? {};
+  return { scheduled: toCounted(scheduled), running: toCounted(running), failed: toCounted(failed) };
 }
 
 async function findCall(store: Store, tenant: string, id: string): Promise<CallDetails> {

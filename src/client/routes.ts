@@ -39,6 +39,10 @@ export const routes = {
     archive: {"route":"POST /templates/{name}/archive","places":["name"],"times":[],"durations":[],"lists":[],"answer":"json"},
     restore: {"route":"POST /templates/{name}/restore","places":["name"],"times":[],"durations":[],"lists":[],"answer":"json"},
   },
+  definitions: {
+    list: {"route":"GET /definitions","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
+    show: {"route":"GET /definitions/{name}","places":["name"],"times":[],"durations":[],"lists":[],"answer":"json"},
+  },
   schedules: {
     list: {"route":"GET /schedules","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     show: {"route":"GET /schedules/{name}","places":["name"],"times":[],"durations":[],"lists":[],"answer":"json"},
@@ -161,6 +165,9 @@ export const routes = {
     info: {"route":"GET /info","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     tenants: {"route":"GET /tenants","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     doctor: {"route":"GET /doctor","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
+    health: {"route":"GET /health","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
+    find: {"route":"GET /find","places":["text"],"times":[],"durations":[],"lists":[],"answer":"json"},
+    causes: {"route":"GET /causes/{id}","places":["id"],"times":[],"durations":[],"lists":[],"answer":"json"},
     recover: {"route":"POST /recover","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     mend: {"route":"POST /mend","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},
     reseal: {"route":"POST /reseal","places":[],"times":[],"durations":[],"lists":[],"answer":"json"},

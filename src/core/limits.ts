@@ -93,6 +93,18 @@ export const limits = {
   beatMs: 1000,
   pageDefault: 50,
   pageMax: 500,
+  // Where a number says how much there is at a glance, nobody needs it beyond this, and to count on takes longer the more there is.
+  countedMax: 10_000,
+  // Of each queue, so many deliveries tell how far behind its listeners are.
+  deliveriesLookedAtMax: 1000,
+  // What is named in an answer that tells how the book is; the rest is counted.
+  healthNamesMax: 20,
+  // A person who looks something up reads no more answers than this, and of ids that begin alike so many are looked at.
+  foundMax: 20,
+  foundLookedAtMax: 10_000,
+  // A drawing of causes with more nodes than this is read by nobody, and no chain of causes that a person follows is longer.
+  causesMax: 200,
+  causesAboveMax: 100,
   // Bulk commands work in slices of this size, so that one command never holds the writer for seconds.
   bulkRowsMax: 10_000,
   // So many rows are written in one piece, for which the event loop is held a few milliseconds.

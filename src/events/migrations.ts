@@ -110,6 +110,11 @@ export const eventMigrations: readonly Migration[] = [
         where kind = 'delivery' and retry_of is null`,
     ],
   },
+  {
+    number: 12,
+    name: "what a run has made: events",
+    up: [sql`create index events_caused on daybook_event (tenant_id, cause_run_id) where cause_run_id is not null`],
+  },
 ];
 
 /** The names under which another design keeps the same things; docs/origins.md says what differs. They are made on request. */

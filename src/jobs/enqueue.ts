@@ -4,6 +4,7 @@ import { conflict } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { sql, rawSql, type Value } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
+import { inSlices } from "../storage/slices.ts";
 import { together } from "../storage/unit.ts";
 import { heardBy } from "../core/cause.ts";
 import { waitsKey } from "./wait/park.ts";
@@ -61,12 +62,20 @@ export async function enqueueAll(tx: Tx, all: readonly Wanted[]): Promise<Enqueu
       done.push(withWarning(answer(row, true), prepared));
       continue;
     }
-    await insertJobs(tx, free.splice(0));
+    await insertFree(tx, free.splice(0));
     done.push(withWarning(await insertOne(tx, row, prepared), prepared));
   }
-  await insertJobs(tx, free);
+  await insertFree(tx, free);
   wakeFor(tx, done);
   return done;
+}
+
+async function insertFree(tx: Tx, rows: readonly NewJob[]): Promise<void> {
+  await inSlices(
+    rows,
+    (slice) => insertJobs(tx, slice),
+    ({ params }) => params.length,
+  );
 }
 
 /** Nothing that exists already can stand in its way. */

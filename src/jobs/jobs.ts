@@ -3,6 +3,7 @@ import { invalid, itemOf, notFound } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { didYouMean } from "../core/suggest.ts";
+import { pace } from "../storage/slices.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 import { cancelAll, retryAll, type BulkOptions } from "./bulk.ts";
 import { cancelJob } from "./settle/cancel.ts";
@@ -96,10 +97,12 @@ export function jobVerbs(
       if (list.length > limits.bulkRowsMax) {
         throw invalid(`${list.length} jobs at once: at most ${limits.bulkRowsMax}, send them in parts`);
       }
-      const prepared: Prepared[] = [];
+      const [prepared, turn] = [[] as Prepared[], pace()];
       for (const [index, params] of list.entries()) {
         const each = typeof options === "function" ? options(params as never, index) : options;
-        prepared.push(await prepareJob(found, params, each).catch(itemOf("job", index)));
+        const made = await prepareJob(found, params, each).catch(itemOf("job", index));
+        prepared.push(made);
+        await turn(made.params);
       }
       return within(async (tx) => {
         const asked = prepared.map((each) => ({ tenant: tx.tenant, prepared: each }));

@@ -317,4 +317,13 @@ export const jobMigrations: readonly Migration[] = [
     name: "remote workers",
     up: [...remoteColumns, ...leaseTable],
   },
+  {
+    number: 11,
+    name: "what a run has made: jobs",
+    // A delivery is its event's, and a retry that of the job before it.
+    up: [
+      sql`create index jobs_caused on daybook_job (tenant_id, cause_run_id)
+        where cause_run_id is not null and retry_of is null and kind is distinct from 'delivery'`,
+    ],
+  },
 ];

@@ -116,6 +116,11 @@ export const recordMigrations: readonly Migration[] = [
       )${clustered}`,
     ],
   },
+  {
+    number: 13,
+    name: "what a run has made: commits",
+    up: [sql`create index commits_caused on daybook_record_commit (tenant_id, run_id) where run_id is not null`],
+  },
 ];
 
 const versions = (which: Sql): Sql => sql`(

@@ -107,15 +107,25 @@ export async function retainDecisions(
       and decision.schedule_seq = schedule.seq and decision.slot_at <= ${by + limits.retainMs}) limit 1`);
   if (old.length === 0) return { decisions: 0, slices: 0 };
   const which = leaving(tenant, by);
-  const [found] = await store.readLong<{ n: number }>(
-    sql`select count(*) as n from daybook_decision decision ${which}`,
-  );
-  let [decisions, slices] = [0, 0];
-  if (dryRun) return { decisions: found?.n ?? 0, slices };
-  for (let removed = found?.n ?? 0; removed > 0; slices++) {
-    removed = await store.write((tx) => removeSome(tx, which), { tenant });
-    decisions += removed;
+  if (dryRun) {
+    const [count] = await store.readLong<{ n: number }>(
+      sql`select count(*) as n from daybook_decision decision ${which}`,
+    );
+    return { decisions: count?.n ?? 0, slices: 0 };
   }
+  let [decisions, slices, after] = [0, 0, 0];
+  await store.readsLong(async (reader) => {
+    for (;;) {
+      const found = await reader.all<{ seq: number }>(sql`select decision.seq from daybook_decision decision ${which}
+        and decision.seq > ${after} order by decision.seq limit ${limits.bulkRowsMax}`);
+      for (let from = 0; from < found.length; from += limits.retainRowsMax, slices++) {
+        const some = found.slice(from, from + limits.retainRowsMax).map(({ seq }) => seq);
+        decisions += await store.write((tx) => removeSome(tx, some), { tenant });
+      }
+      after = found.at(-1)?.seq ?? 0;
+      if (found.length < limits.bulkRowsMax) return;
+    }
+  });
   return { decisions, slices };
 }
 
@@ -129,9 +139,18 @@ function leaving(tenant: string, decidedBy: number): Sql {
       where line.kind = ${scheduleKind} and line.kind is not null and first.tenant_id = ${tenant})`;
 }
 
-async function removeSome(tx: Tx, which: Sql): Promise<number> {
+/** Those of the found ones that still may leave: a job may have been tried again since. Only their own chains are looked at here, and
+ *  each job is found by its retry, because to read all that is open holds the event loop. */
+async function removeSome(tx: Tx, some: readonly number[]): Promise<number> {
   const found = await tx.all<{ seq: number; schedule_seq: number; until_at: number; decided_at: number }>(
-    sql`select seq, schedule_seq, until_at, decided_at from daybook_decision decision ${which} order by seq limit ${limits.retainRowsMax}`,
+    sql`with recursive chain (decision_seq, seq) as (
+        select decision.seq, job.seq from daybook_decision decision
+          join daybook_job job on job.id = decision.job_id where decision.seq ${anyOf("integer", some)}
+        union all select chain.decision_seq, job.seq from chain cross join daybook_job job where job.retry_of = chain.seq
+      )
+      select seq, schedule_seq, until_at, decided_at from daybook_decision decision where seq ${anyOf("integer", some)}
+        and seq not in (select chain.decision_seq from chain join daybook_line line on line.seq = chain.seq)
+      order by seq`,
   );
   if (found.length === 0) return 0;
   const until = new Map<number, number>();

@@ -1,4 +1,6 @@
 // Reads schedules and their decisions, and says why a schedule did or did not run.
+import { toCounted, type Counted } from "../core/count.ts";
+import { limits } from "../core/limits.ts";
 import { checkLimit, cutPage, checkPage, type Page, type PageOptions } from "../core/page.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { isoTime } from "../core/time.ts";
@@ -80,6 +82,26 @@ export async function listSchedules(store: Store, tenant: string, filter: Schedu
   const rows = await store.readHeavy<ScheduleRow>(sql`select * from daybook_schedule
     where tenant_id = ${tenant} and removed_at is null ${after} order by name limit ${limit + 1}`);
   return cutPage(rows, limit, (row) => row.name, toSchedule);
+}
+
+export type Fires = {
+  /** How many schedules are due for longer than a minute: nobody who works on the book has decided their slot. */
+  readonly late: Counted;
+  readonly next: { readonly name: string; readonly nextAt: number } | null;
+};
+
+const lateMs = 60_000;
+
+/** By the schedules of the tenant, and not by the index of those that are due, which holds all tenants'. */
+export async function readFires(store: Store, tenant: string): Promise<Fires> {
+  const [found] = await store.readHeavy<{ late: number; name: string | null; next_at: number }>(sql`with
+      firing as materialized (select name, next_at from daybook_schedule
+        where tenant_id = ${tenant} and next_at is not null and held = 0 limit ${limits.countedMax + 1}),
+      first as (select name, next_at from firing order by next_at, name limit 1)
+    select (select count(*) from firing where next_at < ${store.clock.now() - lateMs}) as late, first.name, first.next_at
+    from (select 1 as one) as one left join first on true`);
+  const { late = 0, name = null, next_at: nextAt = 0 } = found ?? {};
+  return { late: toCounted(late), next: name === null ? null : { name, nextAt } };
 }
 
 /** Newest slot first. */

@@ -8,6 +8,11 @@ export function frameOf({ event, id, data }: Sent): string {
   return `${event === undefined ? "" : `event: ${event}\n`}${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
 }
 
+/** Where to read on. It is no event: a reader keeps the id alone. */
+export function placeOf(id: string | undefined): string {
+  return id === undefined ? "" : `id: ${id}\n\n`;
+}
+
 /** A comment that keeps proxies from closing a silent stream, and shows who has gone. */
 const heartbeat = ": \n\n";
 export const heartbeatMs = 15_000;
@@ -19,44 +24,62 @@ export type EventStream = {
   readonly response: Response;
   /** False when the reader was too slow, or has left: it is no longer told. */
   send(frame: string): boolean;
+  /** Resolves once the reader has taken most of what it was sent: false when it has left. Who sends what is in store waits for it. */
+  taken(): Promise<boolean>;
   end(frame?: string): void;
 };
 
-/** `onEnd` is called once, whoever ends it. */
-export function openEventStream(headers: Readonly<Record<string, string>>, onEnd: () => void): EventStream {
+/** `onEnd` is called once, whoever ends it. A heartbeat says the id that `at` gives, so that a reader to whom nothing happens still
+ *  knows where to read on. */
+export function openEventStream(
+  headers: Readonly<Record<string, string>>,
+  onEnd: () => void,
+  at: () => string | undefined = () => undefined,
+): EventStream {
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   let ended = false;
+  let pulled: (() => void) | undefined;
   const finish = (): void => {
     if (ended) return;
     ended = true;
     beat.cancel();
+    pulled?.();
     onEnd();
   };
   const body = new ReadableStream<Uint8Array>(
     {
       start: (made) => void (controller = made),
+      pull: () => pulled?.(),
       cancel: finish,
     },
     new ByteLengthQueuingStrategy({ highWaterMark: waitingBytesMax }),
   );
-  const end = (frame?: string): void => {
+  // What is said at once is written at once: a write for each fact and reader would cost more than making the facts.
+  let waiting = "";
+  const flush = (): void => {
+    if (waiting !== "" && !ended) controller?.enqueue(utf8.encode(waiting));
+    waiting = "";
+  };
+  const end = (frame = ""): void => {
     if (ended) return;
-    if (frame !== undefined) controller?.enqueue(utf8.encode(frame));
+    waiting += frame;
+    flush();
     finish();
     controller?.close();
   };
   const send = (frame: string): boolean => {
     if (ended) return false;
-    if ((controller?.desiredSize ?? 0) <= 0) {
+    if ((controller?.desiredSize ?? 0) <= waiting.length) {
       end(frameOf({ event: "slow", data: { detail: "read on with Last-Event-ID: what was not read is still there" } }));
       return false;
     }
-    controller?.enqueue(utf8.encode(frame));
+    if (waiting === "") queueMicrotask(flush);
+    waiting += frame;
     return true;
   };
   let beat: Timer = { cancel: () => undefined };
   const beatLater = (): void => {
-    beat = systemClock.after(heartbeatMs, () => void (send(heartbeat) && beatLater()));
+    beat = systemClock.after(heartbeatMs, () => void (send(`${heartbeat}${placeOf(at())}`) && beatLater()));
   };
   beatLater();
   // Something at once, so that the reader knows that it is heard.
@@ -71,6 +94,13 @@ export function openEventStream(headers: Readonly<Record<string, string>>, onEnd
       },
     }),
     send,
+    async taken() {
+      flush();
+      while (!ended && (controller?.desiredSize ?? 0) < waitingBytesMax / 2) {
+        await new Promise<void>((resolve) => (pulled = resolve));
+      }
+      return !ended;
+    },
     end,
   };
 }

@@ -1,11 +1,12 @@
 // GET /stream: what happens to a tenant, as it happens.
-import { openFactFeed, readPosition, type FactFeed, type LiveFact } from "../book/fact-feed.ts";
+import { openFactFeed, type FactFeed, type LiveFact } from "../book/fact-feed.ts";
+import { readPosition, type Position } from "../book/fact-position.ts";
 import { factTopics } from "../book/fact-sources.ts";
 import { invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { nearest } from "../core/suggest.ts";
 import type { Store } from "../storage/store.ts";
-import { frameOf, openEventStream } from "./event-stream.ts";
+import { frameOf, openEventStream, placeOf } from "./event-stream.ts";
 import { headersOfAll } from "./guard.ts";
 import type { OpenStream } from "./open-streams.ts";
 
@@ -22,47 +23,57 @@ export function openLiveStreams(store: Store): LiveStreams {
     feeds.delete(tenant);
   }
 
+  function listen(feed: FactFeed, request: Request, stream: OpenStream, onEnd: () => void): Response {
+    const topics = readTopics(new URL(request.url).searchParams);
+    const position = readLastId(request.headers.get("last-event-id"));
+    let stop: (() => void) | undefined;
+    let ended = false;
+    const at = (): string | undefined => (stop === undefined ? undefined : feed.position);
+    const end = (): void => {
+      ended = true;
+      stop?.();
+      onEnd();
+    };
+    const events = openEventStream(headersOfAll, end, at);
+    stream.signal.addEventListener("abort", () => events.end(frameOf({ event: "closed", data: {} })), { once: true });
+    const detail = "more has happened than can be told: read the lists again";
+    const following = feed.follow(position, {
+      topics,
+      hear: (fact) => void events.send(frame(fact)),
+      lost: (id) => void events.send(frameOf({ event: "reset", id, data: { detail } })),
+      ready: () => events.taken(),
+    });
+    following.then(
+      (left) => {
+        stop = left;
+        // A reader to whom nothing has happened yet knows where to read on as well.
+        if (!ended) events.send(placeOf(at()));
+        else end();
+      },
+      () => {
+        events.end(
+          frameOf({ event: "error", data: { detail: "the book cannot be read now: come back with Last-Event-ID" } }),
+        );
+        end();
+      },
+    );
+    return events.response;
+  }
+
   return {
     open(tenant, request, stream) {
-      const topics = readTopics(new URL(request.url).searchParams);
-      const position = request.headers.get("last-event-id") ?? undefined;
-      if (position !== undefined && readPosition(position) === undefined) {
-        throw invalid(`Last-Event-ID is ${quote(position)}: give the id of a fact that this stream has sent, or none`);
-      }
-      let forget: (() => void) | undefined;
-      let ended = false;
       const feed = feeds.get(tenant) ?? openFactFeed(store, tenant);
       feeds.set(tenant, feed);
-      const events = openEventStream(headersOfAll, () => {
-        ended = true;
+      const onEnd = (): void => {
         stream.end();
-        forget?.();
-        forget = undefined;
         leave(tenant);
-      });
-      stream.signal.addEventListener("abort", () => events.end(frameOf({ event: "closed", data: {} })), { once: true });
-      const following = feed.follow(position, {
-        hear: (fact) => {
-          if (topics.has(fact.topic)) events.send(frame(fact));
-        },
-        lost: (id) =>
-          void events.send(
-            frameOf({ event: "reset", id, data: { detail: "too much has happened since: read the lists again" } }),
-          ),
-      });
-      following.then(
-        (stop) => {
-          forget = stop;
-          if (!ended) return;
-          stop();
-          leave(tenant);
-        },
-        () =>
-          events.end(
-            frameOf({ event: "error", data: { detail: "the book cannot be read now: come back with Last-Event-ID" } }),
-          ),
-      );
-      return events.response;
+      };
+      try {
+        return listen(feed, request, stream, onEnd);
+      } catch (error) {
+        onEnd();
+        throw error;
+      }
     },
     close() {
       for (const feed of feeds.values()) feed.close();
@@ -80,6 +91,13 @@ function frameMaker(): (fact: LiveFact) => string {
     last = fact;
     return text;
   };
+}
+
+function readLastId(given: string | null): Position | undefined {
+  if (given === null) return undefined;
+  const position = readPosition(given);
+  if (position !== undefined) return position;
+  throw invalid(`Last-Event-ID is ${quote(given)}: give the id of a fact that this stream has sent, or none`);
 }
 
 function readTopics(query: URLSearchParams): ReadonlySet<string> {

@@ -20,14 +20,16 @@ export function createOpenStreams(): OpenStreams {
     timer ??= systemClock.after(lookMs, () => void look());
   }
 
+  // All are asked at once: one that takes its time holds up no other.
   async function look(): Promise<void> {
     timer = undefined;
-    for (const [controller, stillKnown] of [...streams]) {
+    const asked = [...streams].map(async ([controller, stillKnown]) => {
       // What cannot be read for a moment proves nothing about the token.
-      if (await stillKnown().catch(() => true)) continue;
+      if (await stillKnown().catch(() => true)) return;
       streams.delete(controller);
       controller.abort();
-    }
+    });
+    await Promise.all(asked);
     if (streams.size > 0) lookLater();
   }
 

@@ -4,7 +4,9 @@ import { hash } from "node:crypto";
 import type { Access } from "../access/access.ts";
 import type { Operation } from "../access/operations.ts";
 import { DaybookError, invalid } from "../core/error.ts";
+import { isObject } from "../core/json.ts";
 import { quote } from "../core/quote.ts";
+import { pace } from "../storage/slices.ts";
 import type { Call, Verb } from "../verbs/verb.ts";
 import { toWire, type Outputs } from "../verbs/wire.ts";
 import { frameOf, openEventStream } from "./event-stream.ts";
@@ -72,7 +74,7 @@ async function answerRead(asked: Asked): Promise<Response> {
     return new Response(String(answer), { headers: { ...jsonHeaders, "content-type": "text/plain; charset=utf-8" } });
   }
   if (answer === undefined) return new Response(null, { status: 204, headers: headersOfAll });
-  const text = wireText(asked, answer);
+  const text = await wireText(asked, answer);
   const etag = etagOf(answer, text);
   if (request.headers.get("if-none-match") === etag)
     return new Response(null, { status: 304, headers: { ...headersOfAll, etag } });
@@ -95,10 +97,10 @@ async function change(asked: Asked, body: string): Promise<Reply> {
   try {
     const { route, request } = asked;
     const also = { ...asked.also, ...revisionOf(asked) };
-    return await changed(
-      asked,
-      readInput(route, { ...asked, url: request.url, body, also, otherwise: keyInVerb(asked) }),
-    );
+    const input = readInput(route, { ...asked, url: request.url, body, also, otherwise: keyInVerb(asked) });
+    // A large document takes the loop about as long to read as the verb takes to check and write it.
+    await pace()(body);
+    return await changed(asked, input);
   } catch (error) {
     const { problem, headers } = problemOf(error);
     asked.failed(error);
@@ -138,7 +140,7 @@ async function changed(asked: Asked, input: Input): Promise<Reply> {
   if (verb.text === true)
     return { status, headers: { "content-type": "text/plain; charset=utf-8" }, body: String(answer) };
   if (answer === undefined) return { status, headers: {}, body: "" };
-  return { status, headers: { "content-type": "application/json" }, body: wireText(asked, answer) };
+  return { status, headers: { "content-type": "application/json" }, body: await wireText(asked, answer) };
 }
 
 /** What is only said, and the one thing that is named, does not take long. */
@@ -165,8 +167,25 @@ function onWire({ route, outputs }: Pick<Asked, "route" | "outputs">, answer: un
   return toWire(answer, outputs.outputs[route.key], outputs.defs);
 }
 
-function wireText(asked: Asked, answer: unknown): string {
-  return JSON.stringify(onWire(asked, answer));
+/** Item by item where it is a list: a page of large ones would hold the loop while all of it is written. */
+async function wireText(asked: Asked, answer: unknown): Promise<string> {
+  const wire = onWire(asked, answer);
+  if (Array.isArray(wire)) return listText(wire);
+  if (!isObject(wire) || !Array.isArray(wire["items"])) return JSON.stringify(wire);
+  const { items, ...others } = wire;
+  const rest = JSON.stringify(others);
+  return `{"items":${await listText(items)}${rest === "{}" ? "" : `,${rest.slice(1, -1)}`}}`;
+}
+
+async function listText(items: readonly unknown[]): Promise<string> {
+  const [texts, turn] = [[] as string[], pace()];
+  for (const item of items) {
+    const text = JSON.stringify(item);
+    texts.push(text);
+    const pause = turn(text);
+    if (pause !== undefined) await pause;
+  }
+  return `[${texts.join(",")}]`;
 }
 
 /** The revision where the answer has one, so that a change can ask for it by `If-Match`; else what the text comes to. */

@@ -4,8 +4,9 @@
 import { compileFunction } from "node:vm";
 import { cutPage, type Page } from "../core/page.ts";
 import { remember } from "../core/remember.ts";
+import { makeEach } from "./make-each.ts";
 import type { Value } from "./sql.ts";
-import type { Row } from "./store.ts";
+import type { Row, Some } from "./store.ts";
 
 export function shape<Item>(rows: readonly Row[]): Item[] {
   const [first] = rows;
@@ -14,10 +15,19 @@ export function shape<Item>(rows: readonly Row[]): Item[] {
   return rows.map((row) => make(row, valueAs) as Item);
 }
 
-/** A page of `limit + 1` such rows. */
-export function shapePage<Item>(rows: readonly Row[], limit: number): Page<Item> {
-  const { items, next } = cutPage(rows, limit, (row) => row[".seq"] as number);
-  return { items: shape<Item>(items), next };
+/** The same for rows that hold documents: the loop has turns between them. */
+export async function shapeEach<Item>(rows: readonly Row[]): Promise<Item[]> {
+  const [first] = rows;
+  if (first === undefined) return [];
+  const make = makerOf(Object.keys(first).join("\n"));
+  return makeEach(rows, (row) => make(row, valueAs) as Item);
+}
+
+/** A page of `limit + 1` such rows, or of those that fit. */
+export async function shapePage<Item>({ rows, more }: Some<Row>, limit: number): Promise<Page<Item>> {
+  const cursorOf = (row: Row): number => row[".seq"] as number;
+  const { items, next } = cutPage(rows, limit, cursorOf, undefined, more || rows.length > limit);
+  return { items: await shapeEach<Item>(items), next };
 }
 
 type Make = (row: Row, as: typeof valueAs) => unknown;

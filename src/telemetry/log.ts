@@ -91,12 +91,12 @@ export async function readLogs(
   const since = filter.since === undefined ? 0 : momentMs(now, filter.since, "since");
   const until = filter.until === undefined ? Number.MAX_SAFE_INTEGER : momentMs(now, filter.until, "until");
   const levels = level === undefined ? logLevels : logLevels.slice(logLevels.indexOf(checkLevel(level, "level")));
-  const rows = await store.readHeavy<Row>(sql`select run_log.seq as ".seq", ${shown}, run_log.run_id as "runId",
+  const found = await store.readPage<Row>(sql`select run_log.seq as ".seq", ${shown}, run_log.run_id as "runId",
       coalesce(run.registration, run.name) as name
     from daybook_run_log run_log ${byNumber} left join daybook_run run on run.tenant_id = run_log.tenant_id and run.id = run_log.run_id
     where run_log.tenant_id = ${tenant} and run_log.seq < ${before} and run_log.level ${anyOf("text", levels)}
       and run_log.logged_at >= ${since} and run_log.logged_at < ${until}
       ${andEqual({ "coalesce(run.registration, run.name)": name, "run.app": app })}
     order by run_log.seq desc limit ${limit + 1}`);
-  return shapePage(rows, limit);
+  return shapePage(found, limit);
 }

@@ -2,7 +2,7 @@
 import { notFound, type DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { storableText } from "../core/quote.ts";
-import { shape } from "../storage/shape.ts";
+import { shapeEach } from "../storage/shape.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Row, Store, Tx } from "../storage/store.ts";
 import { anyOf, byNumber } from "../storage/word.ts";
@@ -52,7 +52,7 @@ export const selectByNumber: Sql = sql`${shown} from daybook_run run ${byNumber}
 /** In the order of the numbers; runs that are gone are left out. */
 export async function readRunsBySeq(store: Store, seqs: readonly number[]): Promise<RunRecord[]> {
   const rows = await store.readHeavy<Row>(sql`${selectRuns} where run.seq ${anyOf("integer", seqs)}`);
-  const runs = shape<RunRecord>(rows);
+  const runs = await shapeEach<RunRecord>(rows);
   const found = new Map(runs.map((run, index) => [rows[index]?.[".seq"], run]));
   return seqs.flatMap((seq) => found.get(seq) ?? []);
 }

@@ -99,15 +99,16 @@ export async function listRuns(
   const which = conditions(tenant, filter, when);
   const select = hasIndex(filter) ? selectRuns : selectByNumber;
   const rows: Row[] = [];
+  let more = false;
   for (const { from, to } of await rangesOf(store, tenant, filter, when)) {
     const below = Math.min(to, after === null ? to : after - 1);
-    if (from > below || rows.length > limit) continue;
-    rows.push(
-      ...(await store.readHeavy<Row>(sql`${select} where ${which} and run.seq >= ${from} and run.seq <= ${below}
-        order by run.seq desc limit ${limit + 1 - rows.length}`)),
-    );
+    if (from > below || more || rows.length > limit) continue;
+    const found = await store.readPage<Row>(sql`${select} where ${which} and run.seq >= ${from} and run.seq <= ${below}
+      order by run.seq desc limit ${limit + 1 - rows.length}`);
+    rows.push(...found.rows);
+    more = found.more;
   }
-  return shapePage(rows, limit);
+  return shapePage({ rows, more }, limit);
 }
 
 type When = { readonly since: number; readonly until: number | null; readonly session: number | undefined };

@@ -210,10 +210,10 @@ export function openSessions(store: Store, attachment: Attachment | undefined, s
     async list(options = {}) {
       refuseUnknown(options, ["limit", "after"], "sessions.list");
       const { limit, after } = checkPage(options);
-      const rows = await store.readHeavy<Row>(sql`${selectSessions}
+      const found = await store.readPage<Row>(sql`${selectSessions}
         where seq < ${after ?? Number.MAX_SAFE_INTEGER} ${onlyOwn(seenBy)} order by seq desc limit ${limit + 1}`);
       const gone = new Set((await goneSessions(store)).map(({ id }) => id));
-      const { items, next } = shapePage<Session>(rows, limit);
+      const { items, next } = await shapePage<Session>(found, limit);
       return { items: items.map((session) => shown(gone.has(session.id) ? ended(session) : session)), next };
     },
     async look() {

@@ -32,6 +32,12 @@ export const nouns = {
 exists. "jobs enqueue --template" makes one.`,
     load: async () => (await import("./work/templates.ts")).templates,
   },
+  definitions: {
+    about: "list and show what can be made by its name: jobs with their settings and params, and events",
+    more: `The book keeps the settings of every job that a program has hosted, and the JSON Schema of its params where the
+schema's library offers one. Events are those that the process which answers declares.`,
+    load: async () => (await import("./work/definitions.ts")).definitions,
+  },
   schedules: {
     about: "list, make, change, preview and fire schedules, and say why one did or did not run",
     more: `Every slot, a moment at which a schedule is due, is decided once, and the decision is kept

@@ -1,5 +1,6 @@
 // One row for whatever ended, with the right words; and no failure of telemetry is a failure of the work.
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { describe, test } from "node:test";
 import { z } from "zod";
 import { limits } from "../../src/core/limits.ts";
@@ -8,6 +9,7 @@ import { job, listener, type Book } from "../../src/index.ts";
 import { recoverSession } from "../../src/jobs/settle/rescue.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { backends, openTest, openTestStore } from "../support/open-test.ts";
+import { setLimit } from "../support/limit.ts";
 import { tamper } from "../support/tamper.ts";
 
 async function untilRuns(book: Book, clock: ManualClock, count: number): Promise<void> {
@@ -23,8 +25,42 @@ async function moving(clock: ManualClock, work: Promise<unknown>): Promise<void>
   await work;
 }
 
+/** PostgreSQL counts what it keeps, and it keeps text that repeats itself in little. */
+function noise(length: number): string {
+  const digest = (_: unknown, n: number): string => createHash("sha256").update(`${n}`).digest("base64");
+  return Array.from({ length: length / 44 }, digest).join("");
+}
+
 for (const backend of backends) {
   describe(`rows of telemetry on ${backend}`, () => {
+    test("a page of runs with large results ends where it is full, and its cursor continues without a gap", async (t) => {
+      setLimit(t, "pageBytesMax", 200_000);
+      const large = job("large", { run: ({ n }: { n: number }) => ({ n, text: noise(60_000) }) });
+      const { book } = await openTest(t, backend, { use: [large] });
+      await book.jobs.enqueueMany(
+        large,
+        Array.from({ length: 8 }, (_, n) => ({ n })),
+      );
+      const worker = await book.startWorker({ concurrency: 1 });
+      await worker.idle();
+
+      const sizes: number[] = [];
+      const found: unknown[] = [];
+      for (let after: string | undefined; ;) {
+        const page = await book.runs.list({ name: "large", limit: 7, ...(after === undefined ? {} : { after }) });
+        sizes.push(page.items.length);
+        found.push(...page.items.map(({ result }) => (result as { n: number }).n));
+        if (page.next === null) break;
+        after = page.next;
+      }
+
+      assert.deepEqual(found, [7, 6, 5, 4, 3, 2, 1, 0]);
+      assert.ok(
+        sizes.every((size) => size >= 1 && size <= 3),
+        `${sizes.join(", ")} items`,
+      );
+    });
+
     test("every way a run can end leaves one row with its status, and one count", async (t) => {
       const clock = manualClock();
       const params = z.object({ n: z.number() });

@@ -185,6 +185,20 @@ function questions(book: Book, word: string, id: Record<string, string>): Record
     "records.commits": () => book.records.commits(),
     "records.commit": () => book.records.commit(1),
     "records.changes": () => book.records.changes(1),
+    health: () => book.health(),
+    find: () =>
+      Promise.all(
+        [done, group, said, call, run, dead, word, "work", `queue-${word}`, "1"].map((each) => book.find(each)),
+      ),
+    "find what is the other's": () =>
+      Promise.all(
+        [canary, `queue-${canary}`, `app-of-${canary}`, `template-${canary}`, id["foreignSession"] ?? "none"].map(
+          (each) => book.find(each),
+        ),
+      ),
+    causes: () => Promise.all([done, failed, said, call, run, "1"].map((each) => book.causes(each))),
+    "definitions.list": () => book.definitions.list(),
+    "definitions.get": () => book.definitions.get("work"),
     metrics: () => book.metrics(),
     doctor: () => book.doctor(),
     info: () => book.info(),

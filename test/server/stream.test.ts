@@ -107,6 +107,23 @@ test("a reader that takes nothing is let go, with where to read on, and the othe
   }
 });
 
+test("facts that are read together are written to a reader together, so that many readers cost few writes", async (t) => {
+  const { ask, book } = await openServer(t, "sqlite");
+  const response = await ask("GET", "/stream?topic=event.published", { headers: { "last-event-id": "e0" } });
+
+  await book.write(async (tx) => {
+    for (let index = 0; index < 400; index++) await tx.events.publish("order.paid", {});
+  });
+  let [chunks, facts] = [0, 0];
+  for await (const chunk of (response.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())) {
+    chunks++;
+    facts += chunk.split("event: event.published").length - 1;
+    if (facts === 400) break;
+  }
+
+  assert.ok(chunks < 20, `${facts} facts came in ${chunks} writes`);
+});
+
 test("a stream refuses a topic and a position that it does not know", async (t) => {
   const { ask } = await openServer(t, "sqlite");
 

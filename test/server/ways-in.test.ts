@@ -11,7 +11,7 @@ import { getRequestListener } from "@hono/node-server";
 import { roomsOf } from "../../src/open/rooms.ts";
 import { createApp } from "../../src/server/app.ts";
 import { backends, cleanup, openTest, testFolder } from "../support/open-test.ts";
-import { openServer, origin } from "../support/open-server.ts";
+import { openServer, origin, readStream } from "../support/open-server.ts";
 
 const cookieOf = (response: Response): string => (response.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
 
@@ -140,10 +140,15 @@ test("the app stands in a plain server of node:http, below a path, beside other 
   const { secret } = await book.tokens.create({ role: "operate", tenant: "default" });
   const headers = { authorization: `Bearer ${secret}`, "content-type": "application/json" };
 
+  const stream = await fetch(`${url}/daybook/api/v1/stream?topic=job.created`, {
+    headers: { ...headers, "last-event-id": "j0" },
+  });
   const made = await fetch(`${url}/daybook/api/v1/jobs`, { method: "POST", headers, body: '{"name":"x"}' });
   const { id } = (await made.json()) as { id: string };
+  const fact = (await readStream(stream).next()).value as unknown;
 
   assert.equal((await book.jobs.get(id)).name, "x");
+  assert.partialDeepStrictEqual(fact, { event: "job.created", data: { id, name: "x" } });
   assert.equal(await (await fetch(url)).text(), "the shop");
   assert.equal((await fetch(`${url}/daybook/health/ready`)).status, 200);
   assert.deepEqual(

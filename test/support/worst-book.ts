@@ -7,6 +7,7 @@ import { z } from "zod";
 import { app, entity, job, listener, open, relation, sink, type Book, type OpenOptions } from "../../src/index.ts";
 import { limits } from "../../src/core/limits.ts";
 import { roomsOf } from "../../src/open/rooms.ts";
+import type { WorkerGrant } from "../../src/jobs/lease/lease.ts";
 import { foldRuns } from "../../src/telemetry/rollup/roll-up.ts";
 import { testKey } from "../calls/target.ts";
 import { bookUrl, cleanup, openTest, testFolder, type Backend } from "./open-test.ts";
@@ -54,8 +55,8 @@ const work = job("work", {
   attempts: 1,
   async run({ fails, answers }: { fails?: boolean; answers?: number }, { log }) {
     for (const n of numbers(answers === undefined ? 1 : limits.logLinesMax)) log(`line ${n}`);
-    if (fails === true) throw new RangeError("no room");
-    return answers === undefined ? null : { text: "x".repeat(answers) };
+    if (fails === true) throw new RangeError(`no room ${longest(limits.errorMessageBytesMax, ".")}`);
+    return answers === undefined ? null : worstJson["many small fields"](answers);
   },
 });
 
@@ -75,8 +76,9 @@ const hear = listener("hear", {
   },
 });
 
-/** Each can be removed once. */
-const leaving = numbers(3).map((n) => listener(`leaving-${n}`, { on: "left.>", run: () => undefined }));
+/** Each can be removed once: in each of three tries, and in two ways. */
+const removable = numbers(6);
+const leaving = removable.map((n) => listener(`leaving-${n}`, { on: "left.>", run: () => undefined }));
 
 const spread = listener("spread", {
   on: "root.said",
@@ -94,6 +96,8 @@ export type World = {
   readonly folder: string;
   /** How many rows make many. */
   readonly many: number;
+  /** Of a remote worker that may run everything: its token, and what that lets it. */
+  readonly worker: { readonly secret: string; readonly grant: WorkerGrant };
   /** A fresh name, key or id. */
   next(): string;
   /** A book of many jobs in line that is marked as a copy, so that it holds them; or is about to be. */
@@ -111,7 +115,7 @@ export async function openWorst(
 ): Promise<World> {
   const large = documents.map((name) => [name, worstJson[name]()] as const);
   const url = await bookUrl(t, backend);
-  const gone = await open(url, { use: [bundle("gone", many)] });
+  const gone = await open(url, { use: removable.map((n) => bundle(`gone-${n}`, many)) });
   await gone.close();
   const options: OpenOptions = {
     use: [
@@ -136,6 +140,8 @@ export async function openWorst(
     ...(await fillSources(book, many, large)),
   };
   await foldRuns(roomsOf(book).store);
+  const { secret, id: tokenId } = await book.tokens.create({ role: "worker", tenant: "default" });
+  const worker = { secret, grant: { queues: null, names: null, tokenId } };
   const copy = async ({ marked }: { readonly marked: boolean }): Promise<Book> => {
     const other = await bookUrl(t, backend);
     const looking = { use: [work], worker: false } as const;
@@ -156,7 +162,7 @@ export async function openWorst(
     cleanup(t, () => opened.close());
     return opened;
   };
-  return { book, backend, folder, many, next: () => `n${++last}`, copy, ...filled };
+  return { book, backend, folder, many, worker, next: () => `n${++last}`, copy, ...filled };
 }
 
 function bundle(key: string, many: number): ReturnType<typeof app> {
@@ -196,7 +202,8 @@ async function fillWork(book: Book, many: number, documents: Large): Promise<Wor
     numbers(few).map(() => ({ fails: true })),
     { queue: "done" },
   );
-  const answered = await book.jobs.enqueue(work, { answers: limits.resultBytesMax - room }, { queue: "done" });
+  const answers = numbers(30).map(() => ({ answers: limits.resultBytesMax - room }));
+  const [answered] = await book.jobs.enqueueMany(work, answers, { queue: "done" });
   const group = await book.groups.create({ mode: "parallel" }, (add) => {
     // Room for those that are added.
     for (let n = 0; n < Math.max(10, many - 100); n++) add.add(work, {}, { queue: "long" });
@@ -208,13 +215,13 @@ async function fillWork(book: Book, many: number, documents: Large): Promise<Wor
     job: inLine[many >> 1]?.id ?? "",
     other: inLine[many >> 2]?.id ?? "",
     large: large[0]?.id ?? "",
-    done: answered.id,
+    done: answered?.id ?? "",
     run: run?.id ?? "",
     group: group.id,
   };
 }
 
-async function workOn(book: Book, queues: readonly string[]): Promise<void> {
+export async function workOn(book: Book, queues: readonly string[]): Promise<void> {
   const worker = await book.startWorker({ queues: [...queues], concurrency: 100 });
   await worker.idle();
   await worker.stop();

@@ -1,23 +1,42 @@
 // The worst legal input of every verb of the table: what holds the loop longest of all that may be given.
 import { join } from "node:path";
 import { limits } from "../../src/core/limits.ts";
-import type { Book } from "../../src/index.ts";
-import { Cites, longest, Note, numbers, worstJson, type World } from "./worst-book.ts";
-
-export type Input = Readonly<Record<string, unknown>>;
-
-/** `on`: another book than that of the world. `meanwhile` is done again and again until the verb has answered. */
-export type Asked = { readonly input: Input; readonly on?: Book; readonly meanwhile?: () => Promise<unknown> };
-
-/** Makes the input anew for each try, with all that it needs. */
-export type Make = (world: World) => Input | Asked | Promise<Input | Asked>;
+import { Cites, longest, Note, numbers, workOn, worstJson, type World } from "./worst-book.ts";
+import {
+  appGone,
+  attached,
+  callWith,
+  cancelledJobs,
+  emptySchedule,
+  groupOfMany,
+  heardByMany,
+  jobWith,
+  largest,
+  leased,
+  manyLetters,
+  manyNames,
+  members,
+  name,
+  note,
+  noted,
+  onCopy,
+  operation,
+  renamed,
+  sayMany,
+  scheduleWith,
+  slots,
+  templateWith,
+  withOperations,
+  withTokens,
+  words,
+  type Input,
+  type Make,
+} from "./worst-makes.ts";
 
 /** By what is worst about it. A verb of which one input is as bad as another has one. */
 type Row = Readonly<Record<string, Make>>;
 
 const page = { limit: limits.pageMax };
-const name = longest(limits.nameBytesMax);
-const note = longest(limits.noteBytesMax);
 const tags = numbers(limits.tagsMax).map((n) => longest(limits.tagBytesMax, `${n}`));
 const headers = Object.fromEntries(numbers(limits.headersMax).map((n) => [`x-${n}`, "v".repeat(200)]));
 
@@ -43,36 +62,14 @@ const everything = { jobs: "1ms", calls: "1ms", events: "1ms", runs: "1ms", logs
 /** A schedule keeps its params as a text in its own document, in which each quote counts twice. */
 const settingBytes = 450_000;
 
-const noted = {
-  caller: { tokenId: "t", name, tenant: null, role: "admin", queues: null, names: null },
-  tenant: "default",
-  verb: "jobs.cancel",
-  from: "127.0.0.1",
-  requestId: "r",
-} as const;
-const operation = { verb: "jobs.cancelAll", tenant: "default", caller: noted.caller, input: { note } };
-
-function withTokens(make: (id: string) => Input): Make {
-  return async ({ book }) => {
-    const all = numbers(limits.pageMax);
-    const made = await Promise.all(all.map(() => book.tokens.create({ name, role: "read", tenant: null })));
-    return make(made[0]?.id ?? "");
-  };
-}
-
-function withOperations(make: (id: string) => Input): Make {
-  return async ({ book }) => {
-    const all = numbers(limits.pageMax);
-    const made = await Promise.all(all.map(() => book.access.operations.start(operation, async () => ({ note }))));
-    return make(made[0]?.id ?? "");
-  };
-}
-
 /** By noun and verb. A verb without a row is refused by the test. */
 export const worst: Readonly<Record<string, Row>> = {
   "apps.list": { "many registrations": every },
   "apps.show": { "many registrations": always({ key: "house" }) },
-  "apps.remove": { "a dry run": always({ key: "gone" }), "many registrations": always({ key: "gone", apply: true }) },
+  "apps.remove": {
+    "a dry run": appGone((key) => ({ key })),
+    "many registrations": appGone((key) => ({ key, apply: true })),
+  },
 
   "jobs.list": {
     "a full page": always({ ...page, queue: "long" }),
@@ -113,9 +110,37 @@ export const worst: Readonly<Record<string, Row>> = {
       return { queue, apply: true };
     },
   },
-  "jobs.retryAll": { "a dry run": every, "many that failed": always({ name: "work", apply: true }) },
-  "jobs.deleteAll": { "a dry run": every, "many that were cancelled": always({ status: ["cancelled"], apply: true }) },
-  "jobs.resume": { "many in line": always({ name: "work" }) },
+  "jobs.retryAll": {
+    "a dry run": every,
+    "many that failed": async ({ book, next, many }) => {
+      const queue = next();
+      await book.jobs.enqueueMany(
+        "work",
+        numbers(many).map(() => ({ fails: true })),
+        { queue },
+      );
+      await workOn(book, [queue]);
+      return { queue, status: ["failed"], apply: true };
+    },
+  },
+  "jobs.deleteAll": {
+    "a dry run": every,
+    "many that were cancelled": cancelledJobs((queue) => ({ queue, status: ["cancelled"], apply: true })),
+  },
+  "jobs.resume": {
+    "many that wait for it": async ({ book, next, many }) => {
+      const queue = next();
+      await book.jobs.pause("work");
+      await book.jobs.enqueueMany(
+        "work",
+        numbers(many).map(() => ({})),
+        { queue },
+      );
+      // A worker that meets them parks them.
+      await workOn(book, [queue]);
+      return { name: "work" };
+    },
+  },
 
   "groups.list": { "a group of many": always(page) },
   "groups.show": { "a group of many": ({ group }) => ({ id: group }) },
@@ -143,6 +168,9 @@ export const worst: Readonly<Record<string, Row>> = {
       return { name };
     }),
   },
+
+  "definitions.list": { "a full page": always(page) },
+  "definitions.show": { "any input": always({ name: "work" }) },
 
   "schedules.list": { "a full page": always(page) },
   "schedules.show": { "many decisions": scheduleWith((name) => ({ name })) },
@@ -232,11 +260,11 @@ export const worst: Readonly<Record<string, Row>> = {
   "deadLetters.show": { "one of many": ({ letter }) => ({ id: letter }) },
   "deadLetters.redrive": {
     "a dry run": always({ listener: "hear", dryRun: true }),
-    "many letters": always({ listener: "hear" }),
+    "many letters": manyLetters(always({ listener: "hear" })),
   },
   "deadLetters.discard": {
     "a dry run": always({ listener: "hear" }),
-    "many letters": always({ listener: "hear", reason: note.slice(0, 500), apply: true }),
+    "many letters": manyLetters(always({ listener: "hear", reason: note.slice(0, 500), apply: true })),
   },
 
   "calls.list": { "a full page": always(page), "by tag": always({ ...page, tag: "many" }) },
@@ -279,21 +307,21 @@ export const worst: Readonly<Record<string, Row>> = {
     ...eachJson((value) => ({ names: ["nobody's"], metadata: { value } }), settingBytes),
   },
   "workers.claim": {
-    "large params": async ({ book, next }) => {
-      const session = await attached(book, next(), 5);
+    "large params": async (world) => {
+      const session = await attached(world, 5);
       return { session, most: limits.leasedJobsMax };
     },
   },
   "workers.extend": { "large params": leased((lease) => ({ lease })) },
-  "workers.progress": { "large params": leased((lease) => ({ lease, done: 0.5, note })) },
+  "workers.progress": { "large params": leased((lease) => ({ lease, done: 0.5, note: note.slice(0, 250) })) },
   "workers.log": { "a long line": leased((lease) => ({ lease, message: note })) },
   "workers.settle": { "large params": leased((lease) => ({ lease, result: { note } })) },
   "workers.fail": { "large params": leased((lease) => ({ lease, error: { message: note, trace: note } })) },
   "workers.leave": {
-    "many jobs": async ({ book, next, many }) => {
-      const session = await attached(book, next(), 0);
+    "many jobs": async ({ book, next, many, worker }) => {
+      const session = next();
       const names = [session];
-      const { session: holder } = await book.workers.attach({ names });
+      const { session: holder } = await book.workers.attach({ names }, worker.grant);
       for (let n = 0; n < Math.min(many, limits.leasesHeldMax); n++) await book.jobs.enqueue(session, {});
       while ((await book.workers.claim(holder, { most: limits.leasedJobsMax })).length > 0) continue;
       return { session: holder };
@@ -395,8 +423,8 @@ export const worst: Readonly<Record<string, Row>> = {
   "records.export": { "large documents": ({ folder, next }) => ({ file: join(folder, next()) }) },
   "records.import": {
     "a dry run": ({ file }) => ({ file, dryRun: true }),
-    "many records": ({ file }) => ({ file, onConflict: "upsert" }),
-    "large documents": ({ largeFile }) => ({ file: largeFile, onConflict: "upsert" }),
+    "many records": ({ file, next }) => ({ file: renamed(file, next()), onConflict: "upsert" }),
+    "large documents": ({ largeFile, next }) => ({ file: renamed(largeFile, next()), onConflict: "upsert" }),
   },
   "commits.list": { "a full page": always(page) },
   "commits.show": { "as many changes as may be": ({ commit }) => ({ id: commit }) },
@@ -407,6 +435,12 @@ export const worst: Readonly<Record<string, Row>> = {
   "book.errors": { "a year": always({ ...page, since: "365d" }) },
   "book.logs": { "a year": always({ ...page, since: "365d" }) },
   "book.metrics": { "many queues": every },
+  "book.health": { "many rows": every },
+  "book.find": {
+    "the beginning of many ids": ({ job }) => ({ text: job.slice(0, 8) }),
+    "a name": always({ text: "work" }),
+  },
+  "book.causes": { "a tree as large as may be shown": ({ event }) => ({ id: event }) },
   "book.info": { "any input": every },
   "book.tenants": { "any input": every },
   "book.doctor": { "many rows": every },
@@ -415,17 +449,7 @@ export const worst: Readonly<Record<string, Row>> = {
   "book.mend": { "a dry run": every, "any input": always({ apply: true }) },
   "book.retain": {
     "a dry run": always({ ...everything }),
-    "many jobs": async ({ book, many }) => {
-      const jobs = await book.jobs.enqueueMany(
-        "work",
-        numbers(many).map(() => ({})),
-        { queue: "old", in: "1d" },
-      );
-      await book.write(async (tx) => {
-        for (const { id } of jobs) await tx.jobs.cancel(id);
-      });
-      return { ...everything, apply: true };
-    },
+    "many jobs": cancelledJobs(() => ({ ...everything, apply: true })),
     "a large group": groupOfMany(async (id, { book }) => {
       await book.groups.cancel(id);
       return { ...everything, apply: true };
@@ -446,7 +470,9 @@ export const worst: Readonly<Record<string, Row>> = {
     "many jobs, dropped": onCopy({ drop: true, apply: true }),
   },
   "book.markAsCopy": { "many jobs": async ({ copy }) => ({ on: await copy({ marked: false }), input: {} }) },
-  "tokens.create": { "any input": always({ name, wholeBook: true, role: "worker", queues: tags, names: tags }) },
+  "tokens.create": {
+    "any input": always({ name, wholeBook: true, role: "worker", queues: manyNames, names: manyNames }),
+  },
   "tokens.list": { "many tokens": withTokens(() => page) },
   "tokens.revoke": { "many tokens": withTokens((id) => ({ id })) },
   "audit.list": {
@@ -472,113 +498,19 @@ export const worst: Readonly<Record<string, Row>> = {
   "views.drop": { "any input": every },
 };
 
-/** With the id of a job of large params that stands in line. */
-function jobWith(make: (id: string, world: World) => Input): Make {
-  return async (world) => make((await world.book.jobs.enqueue("work", largest(), { in: "1d" })).id, world);
-}
-
-function groupOfMany(make: (id: string, world: World) => Input | Promise<Input>): Make {
-  return async (world) => {
-    const { id } = await world.book.groups.create({ mode: "parallel" }, (group) => {
-      for (let n = 0; n < world.many; n++) group.add("work", {}, { queue: "long" });
-    });
-    return make(id, world);
-  };
-}
-
-function members(count: number): object[] {
-  return numbers(count).map((n) => ({ job: "work", params: {}, queue: "grouped", priority: n % 1000, tags: [`${n}`] }));
-}
-
-function templateWith(make: (name: string, world: World) => Input | Promise<Input>): Make {
-  return async (world) => {
-    const called = world.next();
-    await world.book.templates.create(called, { job: "work", params: largest() });
-    return make(called, world);
-  };
-}
-
-/** With the name of a schedule that has many decisions, each with its job. */
-function scheduleWith(make: (name: string, world: World) => Input | Promise<Input>): Make {
-  return async (world) => {
-    const { name: called } = await emptySchedule(world.book, world.next());
-    const { from, to } = slots(world.many);
-    await world.book.schedules.backfill(called, from, to);
-    return make(called, world);
-  };
-}
-
-async function emptySchedule(
-  book: Book,
-  called: string,
-  timing: { readonly every: string } | { readonly cron: string; readonly zone: string } = { every: "1s" },
-): Promise<{ readonly name: string }> {
-  const start = "2026-01-01T00:00:00Z";
-  await book.queues.pause("slots");
-  await book.schedules.create(called, {
-    ...timing,
-    start,
-    job: "work",
-    params: {},
-    queue: "slots",
-    overlap: "allow",
-  });
-  return { name: called };
-}
-
-function slots(count: number, seconds = 1): { readonly from: string; readonly to: string } {
-  const from = Date.UTC(2026, 0, 1);
-  return { from: new Date(from).toISOString(), to: new Date(from + (count - 1) * seconds * 1000).toISOString() };
-}
-
-function callWith(make: (id: string, world: World) => Input | Promise<Input>): Make {
-  return async (world) => {
-    const { id } = await world.book.calls.submit({ url: "https://api.example.com/", json: largest(), in: "1d" });
-    return make(id, world);
-  };
-}
-
-/** A remote worker, for which so many jobs with large params stand in line. */
-async function attached(book: Book, name: string, jobs: number): Promise<string> {
-  const { session } = await book.workers.attach({ names: [name] });
-  for (let n = 0; n < jobs; n++) await book.jobs.enqueue(name, largest());
-  return session;
-}
-
-/** With the lease of a job that it has claimed. */
-function leased(make: (lease: string) => Input): Make {
-  return async ({ book, next }) => {
-    const [job] = await book.workers.claim(await attached(book, next(), 1));
-    return make(job?.lease ?? "");
-  };
-}
-
-function onCopy(input: Input): Make {
-  return async ({ copy }) => ({ on: await copy({ marked: true }), input });
-}
-
-async function sayMany(book: Book, count: number, topic = "tail.said"): Promise<void> {
-  for (let from = 0; from < count; from += 1000) {
-    await book.write(async (tx) => {
-      for (const n of numbers(Math.min(1000, count - from))) await tx.events.publish(topic, { n: from + n });
-    });
-  }
-}
-
-/** Many events that a listener, which may have been removed before, has not yet heard. */
-async function heardByMany(book: Book, count: number): Promise<void> {
-  const worker = await book.startWorker({ queues: ["none"] });
-  await worker.stop();
-  await sayMany(book, count, "heard.again");
-}
-
-/** A megabyte of what is dearest. */
-function largest(size?: number): object {
-  return worstJson["many small fields"](size);
-}
-
-function words(count: number): string {
-  return numbers(count)
-    .map((n) => `w${n.toString(36)}`)
-    .join(" ");
-}
+/** What only a program has: lists of many in one call. */
+export const worstCalls: Readonly<Record<string, (world: World) => Promise<unknown>>> = {
+  "book.jobs.enqueueMany": ({ book, many }) =>
+    book.jobs.enqueueMany(
+      "work",
+      numbers(many).map(() => ({})),
+      { queue: "long" },
+    ),
+  "book.records.putMany": ({ book, many, next }) => {
+    const id = next();
+    return book.records.putMany(
+      Note,
+      numbers(many).map((n) => ({ id: `${id}-${n}`, n })),
+    );
+  },
+};

@@ -6,7 +6,7 @@ import { checkName } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
 import { checkWord, refuseUnknownFilter } from "../../core/suggest.ts";
 import type { TimeInput } from "../../core/time.ts";
-import { shape } from "../../storage/shape.ts";
+import { shapeEach } from "../../storage/shape.ts";
 import { joinSql, rawSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Awaitable, Row, Store } from "../../storage/store.ts";
 import { byNumber, indexedBy, jsonHas, type Part } from "../../storage/word.ts";
@@ -284,6 +284,6 @@ export async function readChain(store: Store, tenant: string, id: string): Promi
 async function toRecords(store: Store, rows: readonly Row[]): Promise<JobRecord[]> {
   const runs = rows.some(({ sessionId }) => sessionId !== null);
   const gone = new Set<unknown>(runs ? (await goneSessions(store)).map(({ id }) => id) : []);
-  const jobs = shape<JobRecord>(rows);
+  const jobs = await shapeEach<JobRecord>(rows);
   return gone.size === 0 ? jobs : jobs.map((job) => ({ ...job, gone: gone.has(job.sessionId) }));
 }

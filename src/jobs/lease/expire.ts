@@ -106,10 +106,10 @@ function givenBack(tx: Tx, { job_seq: seq, run_id: runId, started_at: startedAt 
   return { seq, runId, durationMs: tx.now - startedAt, status: "cancelled", shutdown: true, error };
 }
 
-// Given while the clock ran ahead, a lease would hold its job until then.
+// Given while the clock ran ahead, a lease would hold its job until then, however short it is.
 async function redate(tx: Tx): Promise<void> {
   await tx.run(sql`update daybook_lease as lease set renewed_at = ${tx.now}, expires_at = ${tx.now} + lasts_ms
-    where closed_at is null and expires_at > ${tx.now + limits.leaseMsMax + limits.clockAheadMs}`);
+    where closed_at is null and expires_at > ${tx.now + limits.clockAheadMs} and renewed_at > ${tx.now + limits.clockAheadMs}`);
 }
 
 async function forget(tx: Tx): Promise<void> {

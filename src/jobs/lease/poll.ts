@@ -2,7 +2,7 @@
 // own tenant, and gets a lease for each job in the transaction that claims it.
 import { afterEither } from "../../core/clock.ts";
 import { durationMs, type Duration } from "../../core/duration.ts";
-import { invalid } from "../../core/error.ts";
+import { DaybookError, invalid } from "../../core/error.ts";
 import { checkCount } from "../../core/count.ts";
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
@@ -148,9 +148,20 @@ async function takeLeases(
   const alone = isFirst ? await takeTurn(tx, engine, claimer, { ...work, want: 1, alone: true }) : undefined;
   const turn = alone?.claim.jobs.length === 1 ? alone : await takeTurn(tx, engine, claimer, { ...work, want });
   const { jobs } = turn.claim;
+  // Asked last: a token that was revoked while this transaction waited gets nothing either.
+  if (jobs.length > 0) await refuseEndedToken(tx, asked.grant);
   if (jobs.length > 0) tx.afterCommit(() => jobsClaimed.state({ count: jobs.length, sessionSeq: session.seq }));
   const leased = await giveLeases(tx, turn.claim.jobs, { sessionSeq: session.seq, lastsMs: terms.lastsMs });
   return { turn, leased };
+}
+
+/** A claim may have waited for half a minute: its token may have been revoked meanwhile, or have expired. */
+async function refuseEndedToken(tx: Tx, grant: WorkerGrant | undefined): Promise<void> {
+  if (grant?.tokenId == null) return;
+  const ended = await tx.get(sql`select 1 as ended from daybook_token
+    where id = ${grant.tokenId} and (revoked_at is not null or expires_at <= ${tx.now})`);
+  if (ended !== undefined)
+    throw new DaybookError("unauthorized", "the token of this worker was revoked, or has expired");
 }
 
 async function heldBy(tx: Tx, sessionSeq: number): Promise<{ alone: number }[]> {
@@ -214,6 +225,8 @@ async function handOver(
   signal: AbortSignal | undefined,
 ): Promise<LeasedJob[]> {
   watchLeases(engine).by(Math.min(...leased.map(({ expiresAt }) => expiresAt)));
+  // Whoever left while the transaction was written is heard of in the next turn of the loop.
+  for (let turn = 0; signal !== undefined && turn < 2; turn++) await engine.clock.nextTurn();
   if (signal?.aborted === true) {
     const runs = leased.map(({ job }) => job.run_id);
     await engine.store.write(

@@ -1,6 +1,7 @@
 // Jobs that cannot run now stand outside the claim index. The claim that meets one parks it with its reason; the transaction that
 // removes the reason releases the first job that waits for it.
 import { anyOf, indexedBy, lockNames, rowSet, skipLocked, tryNames } from "../../storage/word.ts";
+import { systemClock } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
@@ -40,9 +41,15 @@ export function reasonOf(waitsFor: "key" | "time", waitsKey: string): Reason {
 export async function release(tx: Tx, reason: Reason, most: number, lanes?: readonly number[]): Promise<number> {
   let released = 0;
   for (const lane of lanes ?? (await lanesThatWait(tx, reason))) {
-    const first = sql`select seq ${waitingFor(reason)} and lane_seq = ${lane}
-      order by priority desc, position, seq limit ${most} ${skipLocked}`;
-    released += (await queue(tx, first, reason.waitsFor)).length;
+    for (let left = most; left > 0;) {
+      if (left < most) await systemClock.nextTurn();
+      const some = Math.min(left, limits.sliceRowsMax);
+      const first = sql`select seq ${waitingFor(reason)} and lane_seq = ${lane}
+        order by priority desc, position, seq limit ${some} ${skipLocked}`;
+      const found = (await queue(tx, first, reason.waitsFor)).length;
+      released += found;
+      left = found < some ? 0 : left - found;
+    }
   }
   if (released > 0) tx.wake(jobsChannel);
   return released;

@@ -1,6 +1,7 @@
 // The key of a record, and the document that gives it. An entity has a key of its own; that of a relation is made of its
 // endpoints and its instance.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { systemClock } from "../../core/clock.ts";
 import { invalid, itemOf, notFound, type DaybookError } from "../../core/error.ts";
 import { isObject, isThenable, toJson } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
@@ -8,6 +9,7 @@ import { checkKey } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
 import { fitting } from "../../core/standard-schema.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
+import { pace } from "../../storage/slices.ts";
 import { checkDefinition } from "./definition.ts";
 import type { AnyRecordType, RelationKey } from "./definition.ts";
 
@@ -66,11 +68,14 @@ export async function checkDocument(type: AnyRecordType, input: unknown): Promis
 export async function checkDocuments(type: AnyRecordType, inputs: readonly unknown[]): Promise<readonly Document[]> {
   const documents: Document[] = [];
   const later: Promise<unknown>[] = [];
+  const turn = pace();
   for (const [index, input] of inputs.entries()) {
     try {
       const checked = beginCheck(type, input);
-      if (!isThenable(checked)) documents[index] = checked;
-      else later.push(checked.then((document) => (documents[index] = document), itemOf("document", index)));
+      if (!isThenable(checked)) {
+        documents[index] = checked;
+        await turn(checked.body);
+      } else later.push(checked.then((document) => (documents[index] = document), itemOf("document", index)));
     } catch (error) {
       await Promise.allSettled(later);
       itemOf("document", index)(error);
@@ -88,7 +93,15 @@ function beginCheck(type: AnyRecordType, input: unknown): Document | Promise<Doc
     const what = `the document does not fit the schema of "${name}"`;
     return toDocument(name, fitting(result, what, { type: name }));
   };
-  return isThenable(checked) ? Promise.resolve(checked).then(fit) : fit(checked);
+  if (isThenable(checked)) return Promise.resolve(checked).then(fit);
+  return isWide(input) ? systemClock.nextTurn().then(() => fit(checked)) : fit(checked);
+}
+
+/** To check so many fields takes the loop milliseconds, and to write them as many again: it has a turn in between. */
+const wideFields = 5000;
+
+function isWide(input: unknown): boolean {
+  return isObject(input) && Object.keys(input).length > wideFields;
 }
 
 function toDocument(name: string, value: unknown): Document {

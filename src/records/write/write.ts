@@ -111,9 +111,10 @@ export async function patch(
   if (!isObject(fields)) throw invalid(`patch of "${type.name}" takes an object with the fields to change`);
   const state = await checkPreconditions(unit, type, at, options);
   if (state === undefined) throw noRecord(type.name, at);
-  const value = laidOver(JSON.parse(state.body) as Fields, fields);
-  // To read a large document and to check and write it take the loop about as long.
+  const value = JSON.parse(state.body) as Fields;
+  // To read a large document, and to check it and write it, take the loop about as long.
   await pace()(state.body);
+  layOver(value, fields);
   const document = await checkDocument(type, value);
   if (keyOf(type, document, at.ends).key !== at.key) {
     throw invalid(`patch would give ${nameRecord(type.name, at)} another key: put the new one and delete the old`);
@@ -125,14 +126,13 @@ export async function patch(
 type Fields = Record<string, unknown>;
 
 /** Changes `value`: a large document would take as long to copy as to write. */
-function laidOver(value: Fields, fields: Fields): Fields {
+function layOver(value: Fields, fields: Fields): void {
   for (const [name, field] of Object.entries(fields)) {
     if (field === undefined) delete value[name];
     // Plain assignment of this one name would change the prototype instead.
     else if (name === "__proto__") Object.defineProperty(value, name, { value: field, ...ordinary });
     else value[name] = field;
   }
-  return value;
 }
 
 const ordinary = { writable: true, enumerable: true, configurable: true } as const;

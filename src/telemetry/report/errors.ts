@@ -40,7 +40,7 @@ export async function readErrors(
   const { since, until } = scope.window;
   const found = sql`run_failure.series_seq = run_series.seq and run_failure.at >= ${since} and run_failure.at < ${until}`;
   // The groups are counted first, so that the last error is read for one page of them only.
-  const rows = await store.readHeavy<Row>(sql`select run_series.kind, run_series.name,
+  const page = await store.readPage<Row>(sql`select run_series.kind, run_series.name,
       nullif(run_series.app, '') as "app.key", run_series.instance as "app.instance", alike.fingerprint, alike.runs,
       alike.first_at as "firstAt", alike.last_seq as ".seq", ${lastError("last", "last.")}
     from (select run_failure.series_seq, run_failure.fingerprint, cast(sum(run_failure.runs) as bigint) as runs,
@@ -52,7 +52,7 @@ export async function readErrors(
     join daybook_run_failure as last ${indexedBy("run_failures_by_last")}
       on last.series_seq = alike.series_seq and last.last_seq = alike.last_seq
     order by last.last_seq desc`);
-  return shapePage(rows, limit);
+  return shapePage(page, limit);
 }
 
 /** A series, and the number of its last run in the stretch. */

@@ -7,7 +7,7 @@ import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import { forUpdate } from "../../storage/word.ts";
 import { countRuns, readFailures, seriesOf, wholeOf, type Counted, type Failed, type Slice } from "./series.ts";
-import { writeFailures, writeRollups } from "./write.ts";
+import { fingerprintAll, writeFailures, writeRollups, type Fingerprinted } from "./write.ts";
 
 /** Folds all that can be folded now; resolves to the new mark. */
 export async function foldRuns(store: Store): Promise<number> {
@@ -147,7 +147,8 @@ export async function foldSlice(
   const after = await readMark(store);
   const { slice, counted, read } = await countSlice(store, after, horizon, pace);
   if (slice.to <= after) return 0;
-  const failed = counted.some(({ runs, success }) => runs > success) ? await read<Failed>(readFailures(slice)) : [];
+  const fails = counted.some(({ runs, success }) => runs > success);
+  const failed = fails ? await fingerprintAll(await read<Failed>(readFailures(slice))) : [];
   // Retention removes no run above the mark, so the runs that were read are still there, and no others are among them.
   const folded = await store.write((tx) => addSlice(tx, slice, counted, failed));
   return folded ? slice.to - after : 0;
@@ -186,7 +187,7 @@ async function addSlice(
   tx: Tx,
   { after, to }: Slice,
   counted: readonly Counted[],
-  failed: readonly Failed[],
+  failed: readonly Fingerprinted[],
 ): Promise<boolean> {
   const mark = await lockMark(tx);
   if (mark !== after) return false;

@@ -43,7 +43,7 @@ function idOf({ tenant_id, kind, name, app, instance }: SeriesKey): string {
 const rowsMax = 1000;
 
 /** Rows in parts that fit into one statement. */
-export function* inParts<Row>(rows: readonly Row[]): Generator<readonly Row[]> {
+function* inParts<Row>(rows: readonly Row[]): Generator<readonly Row[]> {
   for (let from = 0; from < rows.length; from += rowsMax) yield rows.slice(from, from + rowsMax);
 }
 

@@ -1,10 +1,11 @@
 // Adds counts and failures to the rollups. The caller holds the mark, so no other transaction writes these tables.
 import { createHash } from "node:crypto";
+import { inSlices } from "../../storage/slices.ts";
 import { rawSql, sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { excluded, greatest, insertInto, least } from "../../storage/word.ts";
 import { runStatuses } from "../run.ts";
-import { bucketColumns, dayMs, hourMs, inParts, minuteMs } from "./series.ts";
+import { bucketColumns, dayMs, hourMs, minuteMs } from "./series.ts";
 import type { AddedColumn, Counted, Counts, Failed } from "./series.ts";
 
 export const addedColumns: readonly AddedColumn[] = ["runs", ...runStatuses, "sum_ms", ...bucketColumns];
@@ -40,13 +41,13 @@ export async function writeRollups(tx: Tx, counted: readonly Counted[], series: 
     addTo(sums, { series_seq, span: "ever", at: 0 }, each);
     if (each.session_seq !== null) addTo(sums, { series_seq, span: "session", at: each.session_seq }, each);
   }
-  for (const rows of inParts([...sums.values()])) {
-    await tx.run(sql`${insertInto("daybook_run_rollup as run_rollup", rollupColumns, rows)}
+  await inSlices([...sums.values()], (rows) =>
+    tx.run(sql`${insertInto("daybook_run_rollup as run_rollup", rollupColumns, rows)}
       on conflict (series_seq, span, at) do update set ${added},
         max_ms = ${greatest}(run_rollup.max_ms, excluded.max_ms),
         first_seq = ${least}(run_rollup.first_seq, excluded.first_seq),
-        last_seq = ${greatest}(run_rollup.last_seq, excluded.last_seq)`);
-  }
+        last_seq = ${greatest}(run_rollup.last_seq, excluded.last_seq)`),
+  );
 }
 
 function addTo(sums: Map<string, Key & Counts>, key: Key, counted: Counts): void {
@@ -78,19 +79,41 @@ const lastOnes = excluded(Object.keys(failureColumns).slice(5));
 
 type Failure = Readonly<Record<keyof typeof failureColumns, string | number>>;
 
+export type Fingerprinted = Failed & { readonly fingerprint: string };
+
+/** To tell thousands of failures apart takes longer than to write them, so no transaction is held meanwhile. */
+export async function fingerprintAll(failed: readonly Failed[]): Promise<Fingerprinted[]> {
+  const known = new Map<string, string>();
+  const done: Fingerprinted[] = [];
+  await inSlices(failed, (slice) => {
+    for (const each of slice) {
+      const told = `${each.error_type}\n${each.error_message}`;
+      const print = known.get(told) ?? fingerprint(each.error_type, each.error_message);
+      known.set(told, print);
+      done.push({ ...each, fingerprint: print });
+    }
+  });
+  return done;
+}
+
 /** Adds failures to those of the same fingerprint and minute. `failed` is in the order of the runs' numbers, and `series` holds
  *  the number of each one's series. */
-export async function writeFailures(tx: Tx, failed: readonly Failed[], series: readonly number[]): Promise<void> {
+export async function writeFailures(
+  tx: Tx,
+  failed: readonly Fingerprinted[],
+  series: readonly number[],
+): Promise<void> {
   const sums = new Map<string, Failure & { runs: number; first_at: number }>();
-  for (const [index, { seq, id, started_at: startedAt, status, error_type, error_message }] of failed.entries()) {
-    const key = {
-      series_seq: series[index] ?? 0,
-      at: startedAt - (startedAt % minuteMs),
-      fingerprint: fingerprint(error_type, error_message),
-    };
-    const known = sums.get(JSON.stringify(key));
-    sums.set(JSON.stringify(key), {
-      ...key,
+  for (const [index, { seq, id, started_at: startedAt, status, ...each }] of failed.entries()) {
+    const { fingerprint: print, error_type, error_message } = each;
+    const at = startedAt - (startedAt % minuteMs);
+    const series_seq = series[index] ?? 0;
+    const key = `${series_seq} ${at} ${print}`;
+    const known = sums.get(key);
+    sums.set(key, {
+      series_seq,
+      at,
+      fingerprint: print,
       runs: (known?.runs ?? 0) + 1,
       first_at: Math.min(known?.first_at ?? startedAt, startedAt),
       last_at: startedAt,
@@ -101,12 +124,12 @@ export async function writeFailures(tx: Tx, failed: readonly Failed[], series: r
       error_message,
     });
   }
-  for (const rows of inParts([...sums.values()])) {
-    // Slices are folded in order, so the last failure of this slice is later than any that is stored.
-    await tx.run(sql`${insertInto("daybook_run_failure as run_failure", failureColumns, rows)}
+  // Slices are folded in order, so the last failure of this slice is later than any that is stored.
+  await inSlices([...sums.values()], (rows) =>
+    tx.run(sql`${insertInto("daybook_run_failure as run_failure", failureColumns, rows)}
       on conflict (series_seq, at, fingerprint) do update set runs = run_failure.runs + excluded.runs,
-        first_at = ${least}(run_failure.first_at, excluded.first_at), ${lastOnes}`);
-  }
+        first_at = ${least}(run_failure.first_at, excluded.first_at), ${lastOnes}`),
+  );
 }
 
 const essenceMax = 300;

@@ -1,4 +1,4 @@
-// errors, logs, metrics, info, tenants and doctor: how the book is, and how things go in it.
+// errors, logs, metrics, health, info, tenants and doctor: how the book is, and how things go in it.
 import type { Book, BookInfo, BookZone, Finding } from "../../index.ts";
 import { limits } from "../../core/limits.ts";
 import { listed, paged } from "../list.ts";
@@ -6,6 +6,7 @@ import { maybe, text, word } from "../field.ts";
 import { bytes, copied, fields, lines, section, state, table, when, words, type Part } from "../shown.ts";
 import { ownerOf, scope, stretch } from "../memory/tally.ts";
 import { copy } from "./copy.ts";
+import { glance } from "./glance.ts";
 import { keep } from "./keep.ts";
 import { read } from "../verb.ts";
 
@@ -110,6 +111,7 @@ retention removes.`,
     verdict: ({ findings }) => (findings.length === 0 ? undefined : "found"),
   }),
 
+  ...glance,
   ...keep,
   ...copy,
 };
