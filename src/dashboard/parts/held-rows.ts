@@ -17,7 +17,11 @@ export function useHeldRows<Row>(
   const shown = useRef<readonly Row[]>([]);
   const freshBefore = useRef(fresh);
   const [, render] = useState(0);
-  const isFresh = freshBefore.current !== fresh;
+  // Until another answer is there, the rows are still those of what was asked before.
+  const awaited = useRef<readonly Row[] | undefined>(undefined);
+  if (freshBefore.current !== fresh) awaited.current = latest;
+  const isFresh = awaited.current !== undefined;
+  if (isFresh && !isSame(awaited.current ?? [], latest)) awaited.current = undefined;
   freshBefore.current = fresh;
   if (!isHeld || isFresh || shown.current.length === 0) {
     shown.current = latest;
@@ -35,4 +39,8 @@ export function useHeldRows<Row>(
       render((count) => count + 1);
     },
   };
+}
+
+function isSame<Row>(before: readonly Row[], after: readonly Row[]): boolean {
+  return before.length === after.length && before.every((row, index) => row === after[index]);
 }

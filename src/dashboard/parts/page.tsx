@@ -100,6 +100,15 @@ export function Panel({ title, note, actions, children, flush = false, tone }: P
   );
 }
 
+/** In place of what this login may not see. */
+export function OutOfReach({ what, why }: { readonly what: string; readonly why: string }) {
+  return (
+    <Panel title={what}>
+      <p class="soft">{why}.</p>
+    </Panel>
+  );
+}
+
 type Facts = readonly (readonly [name: string, value: ComponentChildren])[];
 
 /** Names and values. What has no value is left out. */

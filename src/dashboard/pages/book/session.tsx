@@ -7,6 +7,7 @@ import { href, segment, usePathParam } from "../../state/url.ts";
 import { useList } from "../../state/use-list.ts";
 import { useVerb } from "../../state/use-verb.ts";
 import { runColumns } from "../runs/runs.tsx";
+import { nameOf } from "./lifespans.tsx";
 import { Lived } from "./sessions.tsx";
 
 export function SessionPage() {
@@ -19,13 +20,7 @@ export function SessionPage() {
   const session = sessions.rows.find((each) => each.id === id);
   return (
     <Page
-      title={
-        session === undefined
-          ? "Session"
-          : session.kind === "remote"
-            ? "Remote worker"
-            : `${session.host ?? "?"} : ${session.pid ?? "?"}`
-      }
+      title={session === undefined ? "Session" : nameOf(session)}
       crumbs={[{ text: "Sessions", href: href("/sessions") }]}
       beside={session === undefined ? null : <Status status={session.status} />}
       asks={asks}

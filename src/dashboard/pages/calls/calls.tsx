@@ -66,6 +66,7 @@ export function Calls() {
         label="Calls"
         rows={calls.rows}
         columns={columns}
+        fresh={text}
         idOf={({ id }) => id}
         hrefOf={({ id }) => href(`/calls/${segment(id)}`)}
         onMore={calls.onMore}

@@ -78,6 +78,7 @@ export function DeadLetters() {
       {letters.error === undefined ? null : <Failure error={letters.error} onAgain={letters.again} />}
       <Table
         label="Dead letters"
+        fresh={text}
         rows={letters.rows}
         columns={columns}
         idOf={({ id }) => id}

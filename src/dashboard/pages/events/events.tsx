@@ -58,6 +58,7 @@ export function Events() {
         label="Events"
         rows={events.rows}
         columns={columns}
+        fresh={text}
         idOf={({ id }) => id}
         hrefOf={({ id }) => href(`/events/${segment(id)}`)}
         onMore={events.onMore}

@@ -35,6 +35,7 @@ export function Commits() {
         label="Commits"
         rows={commits.rows}
         columns={columns}
+        fresh={text}
         idOf={({ id }) => String(id)}
         hrefOf={({ id }) => href(`/commits/${id}`)}
         onMore={commits.onMore}

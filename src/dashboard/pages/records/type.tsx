@@ -77,6 +77,7 @@ export function RecordType() {
         label={type}
         rows={records.rows}
         columns={columnsOf(leaves, keyField(known))}
+        fresh={JSON.stringify([text, asOf])}
         idOf={({ key }) => keyPath(key)}
         hrefOf={({ key }) => href(`/records/${segment(type)}/${keyPath(key)}`)}
         onMore={records.onMore}

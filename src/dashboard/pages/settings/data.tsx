@@ -1,12 +1,15 @@
-import { Answer, bytesText, Code, KeyValues, Panel } from "../../parts/page.tsx";
+import { Answer, bytesText, Code, KeyValues, OutOfReach, Panel } from "../../parts/page.tsx";
 import { Table } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
+import { whyNot } from "../../state/book.ts";
 import { useVerb } from "../../state/use-verb.ts";
 
 const allowing = `await open("shop.db", { calls: { allow: ["10.0.0.7", "stock.internal"] } });`;
 
 export function Data() {
-  const info = useVerb("book.info", {}, { everyMs: 15_000 });
+  const no = whyNot("read", "book");
+  const info = useVerb("book.info", {}, { everyMs: 15_000, off: no !== undefined });
+  if (no !== undefined) return <OutOfReach why={no} what="The book" />;
   return (
     <Answer of={info}>
       {(book) => (

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { VerbAnswer } from "../../../client/verbs.ts";
 import { Button } from "../../parts/button.tsx";
 import { Confirm } from "../../parts/dialog.tsx";
-import { Answer, bytesText, KeyValues, Panel } from "../../parts/page.tsx";
+import { Answer, bytesText, KeyValues, OutOfReach, Panel } from "../../parts/page.tsx";
 import { Table } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
 import { ask, whyNot } from "../../state/book.ts";
@@ -14,8 +14,10 @@ type Retained = VerbAnswer<"book.retain">;
 const counted = ["jobs", "groups", "calls", "events", "runs", "logs", "decisions", "reservations", "rollups"] as const;
 
 export function Retention() {
-  const retained = useVerb("book.retain", {}, { off: whyNot("read") !== undefined });
+  const no = whyNot("admin");
+  const retained = useVerb("book.retain", {}, { off: no !== undefined });
   const [isAsking, setAsking] = useState(false);
+  if (no !== undefined) return <OutOfReach why={no} what="How long things stay" />;
   return (
     <Answer of={retained}>
       {(answer) => (

@@ -7,7 +7,7 @@ import { Failure, Panel } from "../../parts/page.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Table, type Column } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
-import { ask, whyNot } from "../../state/book.ts";
+import { ask, caller, tenant, whyNot } from "../../state/book.ts";
 import { serverNow } from "../../state/clock.ts";
 import { useList } from "../../state/use-list.ts";
 
@@ -15,8 +15,22 @@ type Token = VerbAnswer<"tokens.list">["items"][number];
 
 const roles = ["read", "operate", "admin", "worker"] as const;
 
+const may = {
+  read: "sees everything but secrets, and changes nothing",
+  operate: "also enqueues, retries, publishes, writes records and steers",
+  admin: "also makes tokens, reveals what is sealed and removes for good",
+  worker: "takes jobs and settles them, and nothing else",
+} as const;
+
+/** "mail, video" as a list; nothing is every one. */
+function listOf(name: string, text: string): Readonly<Record<string, readonly string[]>> {
+  const found = text.split(",").flatMap((each) => (each.trim() === "" ? [] : [each.trim()]));
+  return found.length === 0 ? {} : { [name]: found };
+}
+
 export function Tokens() {
-  const tokens = useList("tokens.list", {});
+  const no = whyNot("admin", "book");
+  const tokens = useList("tokens.list", {}, { off: no !== undefined });
   const [isMaking, setMaking] = useState(false);
   const [secret, setSecret] = useState<string | undefined>(undefined);
   const columns: readonly Column<Token>[] = [
@@ -43,7 +57,7 @@ export function Tokens() {
       note="who may use the book through a server"
       flush
       actions={
-        <Button icon="plus" kind="main" whyNot={whyNot("admin")} onPress={() => setMaking(true)}>
+        <Button icon="plus" kind="main" whyNot={no} onPress={() => setMaking(true)}>
           New token
         </Button>
       }
@@ -55,8 +69,8 @@ export function Tokens() {
         columns={columns}
         idOf={({ id }) => id}
         onMore={tokens.onMore}
-        isReading={!tokens.isKnown}
-        empty={<p class="empty-line">No tokens yet.</p>}
+        isReading={!tokens.isKnown && no === undefined}
+        empty={<p class="empty-line">{no ?? "No tokens yet."}</p>}
       />
       {isMaking ? (
         <MakeToken
@@ -90,7 +104,7 @@ function Revoke({ token, onDone }: { readonly token: Token; readonly onDone: () 
   if (token.revokedAt !== null) return null;
   return (
     <>
-      <Button whyNot={whyNot("admin")} onPress={() => setAsking(true)}>
+      <Button whyNot={whyNot("admin", "book")} onPress={() => setAsking(true)}>
         Revoke
       </Button>
       {isAsking ? (
@@ -116,14 +130,25 @@ function MakeToken({ onClose, onMade }: { readonly onClose: () => void; readonly
   const [role, setRole] = useState<(typeof roles)[number]>("read");
   const [isWhole, setWhole] = useState(false);
   const [expires, setExpires] = useState("90d");
+  const [of, setOf] = useState(tenant.value ?? caller.value?.tenant ?? "default");
+  const [queues, setQueues] = useState("");
+  const [names, setNames] = useState("");
   return (
     <Confirm
       title="New token"
       act="Make it"
-      whyNot={name.trim() === "" ? "Give it a name" : undefined}
+      whyNot={
+        name.trim() === "" ? "Give it a name" : !isWhole && of.trim() === "" ? "Say of which tenant it is" : undefined
+      }
       onClose={onClose}
       onAct={async () => {
-        const input = { name, role, ...(isWhole ? { book: true } : {}), ...(expires === "" ? {} : { expires }) };
+        const input = {
+          name,
+          role,
+          ...(isWhole ? { wholeBook: true } : { for: of }),
+          ...(expires === "" ? {} : { expires }),
+          ...(role === "worker" ? { ...listOf("queues", queues), ...listOf("names", names) } : {}),
+        };
         const made = await ask("tokens.create", input as unknown as VerbInput<"tokens.create">);
         onMade(made.secret);
       }}
@@ -144,7 +169,30 @@ function MakeToken({ onClose, onMade }: { readonly onClose: () => void; readonly
             <option key={each}>{each}</option>
           ))}
         </select>
+        <small class="soft">{may[role]}</small>
       </label>
+      {role === "worker" ? (
+        <div class="columns narrow">
+          <label class="field">
+            <span>
+              Only these queues <span class="faint">with commas</span>
+            </span>
+            <input type="text" value={queues} onInput={({ currentTarget }) => setQueues(currentTarget.value)} />
+          </label>
+          <label class="field">
+            <span>
+              Only these names <span class="faint">of jobs</span>
+            </span>
+            <input type="text" value={names} onInput={({ currentTarget }) => setNames(currentTarget.value)} />
+          </label>
+        </div>
+      ) : null}
+      {isWhole ? null : (
+        <label class="field">
+          <span>Tenant</span>
+          <input type="text" value={of} onInput={({ currentTarget }) => setOf(currentTarget.value)} />
+        </label>
+      )}
       <label class="field">
         <span>Ends after</span>
         <input
