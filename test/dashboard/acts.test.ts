@@ -23,7 +23,7 @@ test("a filter is suggested, stands in the URL, and goes by the way back", async
     await page.waitForURL(/status%3Arunning/);
     await page.goBack();
     await page.waitForURL(/status%3Afailed/);
-    await page.waitForFunction("document.querySelector('.filter-input').value.trim() === 'status:failed'");
+    await page.getByRole("button", { name: "failed", exact: true, pressed: true }).waitFor();
   });
 });
 

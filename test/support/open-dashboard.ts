@@ -1,10 +1,11 @@
 // The dashboard in a real browser, against a real server with the demo's day of history.
+import { execFile } from "node:child_process";
 import { after, before } from "node:test";
+import { promisify } from "node:util";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
-import { makeHistory } from "../../examples/demo/history.ts";
 import { open, type Book, type OpenOptions } from "../../src/index.ts";
 import { createApp, type App, type AppOptions } from "../../src/server/app.ts";
 import { listen, type Listening } from "../../src/server/listen.ts";
@@ -45,7 +46,7 @@ export function openDashboard(options: DashboardOptions = {}): () => Dashboard |
     if (browser === undefined) return;
     const folder = mkdtempSync(join(tmpdir(), "daybook-dashboard-"));
     const url = join(folder, "demo.db");
-    if (options.scale !== undefined) await makeHistory(url, { scale: options.scale });
+    if (options.scale !== undefined) await makeHistory(url, options.scale);
     const book = await open(url, { ...options.book });
     let served = await serve(book, options.app, 0);
     const { url: base } = served.listening;
@@ -76,6 +77,13 @@ export function openDashboard(options: DashboardOptions = {}): () => Dashboard |
   });
   after(() => end?.());
   return () => dashboard;
+}
+
+/** As a program of its own, because the demo imports "daybook" as a user does. */
+async function makeHistory(url: string, scale: number): Promise<void> {
+  const program = join(import.meta.dirname, "../../examples/demo/make-book.ts");
+  const now = new Date().toISOString();
+  await promisify(execFile)(process.execPath, ["--conditions=@daybook/source", program, url, now, "1", String(scale)]);
 }
 
 async function serve(

@@ -32,6 +32,7 @@ export function Groups() {
         idOf={({ id }) => id}
         hrefOf={({ id }) => href(`/groups/${segment(id)}`)}
         onMore={groups.onMore}
+        fresh={status}
         isReading={!groups.isKnown}
         empty={
           <Empty icon="group" title="No groups yet" snippet={snippet}>

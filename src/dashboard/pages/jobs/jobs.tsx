@@ -65,6 +65,7 @@ export function Jobs() {
         selected={selected}
         onSelect={setSelected}
         onMore={jobs.onMore}
+        fresh={text}
         isReading={!jobs.isKnown}
         empty={
           text === "" ? (

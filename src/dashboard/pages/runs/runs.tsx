@@ -60,6 +60,7 @@ export function Runs() {
         idOf={({ id }) => id}
         hrefOf={({ id }) => href(`/runs/${segment(id)}`)}
         onMore={runs.onMore}
+        fresh={text}
         isReading={!runs.isKnown}
         empty={
           <Empty icon="run" title={text === "" ? "Nothing has run yet" : "No run matches"}>
