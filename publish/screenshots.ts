@@ -27,7 +27,7 @@ try {
   mkdirSync(images, { recursive: true });
   const pages = await pagesOf(book);
   for (const { name, ...options } of looks) {
-    const context = await browser.newContext(options);
+    const context = await browser.newContext({ ...options, bypassCSP: true });
     const page = await context.newPage();
     await page.goto(`${listening.url}/login/${await app.link()}`);
     for (const [title, path] of Object.entries(pages)) await take(page, path, `${title}-${name}.png`);

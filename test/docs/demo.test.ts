@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -135,17 +135,22 @@ async function makeBook(url: string, args: readonly string[]): Promise<void> {
   assert.deepEqual((JSON.parse(stdout) as { findings: unknown[] }).findings, []);
 }
 
-test("npm start that is interrupted while it makes the book leaves none, and ends with 0", async (t) => {
+test("npm start that is interrupted while it makes the book leaves none, and makes one anew that was left unfinished", async (t) => {
   const folder = testFolder(t);
+  const book = join(folder, ".daybook/demo.db");
+  mkdirSync(join(folder, ".daybook"));
+  writeFileSync(book, "the first half of a book");
+  writeFileSync(`${book}.unfinished`, "");
   const child = run(folder, ["--port", "0"]);
   cleanup(t, () => child.kill("SIGKILL"));
-  await once(child.stdout, "data");
+  const [said] = (await once(child.stdout, "data")) as [Buffer];
 
   child.kill("SIGINT");
   const [code] = (await once(child, "exit")) as [number | null];
 
+  assert.match(said.toString(), /^Making /);
   assert.equal(code, 0);
-  assert.equal(existsSync(join(folder, ".daybook/demo.db")), false);
+  assert.deepEqual(readdirSync(join(folder, ".daybook")), ["laboratory"]);
 });
 
 test("npm start -- --empty serves a book with nothing in it", async (t) => {

@@ -15,6 +15,8 @@ export type BulkProps<Key extends VerbKey> = {
   /** "Retry", and of what: "job". */
   readonly act: string;
   readonly noun: string;
+  /** What the button says; default "Retry all that match". */
+  readonly label?: string;
   /** What the filter is, in words. */
   readonly what: string;
   readonly icon: IconName;
@@ -25,11 +27,11 @@ export type BulkProps<Key extends VerbKey> = {
 
 export function Bulk<Key extends VerbKey>(props: BulkProps<Key>) {
   const [isOpen, setOpen] = useState(false);
-  const { act, icon, whyNot } = props;
+  const { act, icon, whyNot, label = `${act} all that match` } = props;
   return (
     <>
       <Button icon={icon} whyNot={whyNot} onPress={() => setOpen(true)}>
-        {`${act} all that match`}
+        {label}
       </Button>
       {isOpen ? <BulkDialog {...props} onClose={() => setOpen(false)} /> : null}
     </>
@@ -38,6 +40,7 @@ export function Bulk<Key extends VerbKey>(props: BulkProps<Key>) {
 
 function BulkDialog<Key extends VerbKey>(props: BulkProps<Key> & { readonly onClose: () => void }) {
   const { verb, input, countOf, act, noun, what, kind = "main", onClose, onDone } = props;
+  const { label = `${act} all that match` } = props;
   const [count, setCount] = useState<number | undefined>(undefined);
   const [failure, setFailure] = useState<string | undefined>(undefined);
   useEffect(() => {
@@ -48,7 +51,7 @@ function BulkDialog<Key extends VerbKey>(props: BulkProps<Key> & { readonly onCl
   }, []);
   return (
     <Confirm
-      title={`${act} all that match`}
+      title={label}
       kind={kind}
       act={count === undefined ? act : `${act} ${manyOf(count, noun)}`}
       whyNot={count === undefined ? (failure ?? "They are being counted") : count === 0 ? "There are none" : undefined}

@@ -21,6 +21,8 @@ export type ChartProps = {
   readonly series: readonly Series[];
   readonly marks?: readonly Mark[];
   readonly stacked?: boolean;
+  /** Durations: from a millisecond to hours on one scale, so that one long run does not flatten all others. */
+  readonly isLatency?: boolean;
   readonly height?: number;
   readonly format?: (value: number) => string;
   /** A stretch of time was chosen by dragging. */
@@ -73,7 +75,7 @@ export function Chart(props: ChartProps) {
   return (
     <figure class="chart">
       <figcaption class="row wrap">
-        <h3 class="grow">{label}</h3>
+        <h3 class="sr">{label}</h3>
         {series.map((each) => (
           <span key={each.label} class="legend">
             <i class={`swatch ${each.tone}`} aria-hidden="true" />
@@ -96,8 +98,9 @@ export function Chart(props: ChartProps) {
   );
 }
 
-function dataOf({ times, series, stacked = false }: ChartProps): uPlot.AlignedData {
+function dataOf({ times, series, stacked = false, isLatency = false }: ChartProps): uPlot.AlignedData {
   const seconds = times.map((at) => at / 1000);
+  if (isLatency) return [seconds, ...series.map(({ values }) => values.map((value) => value && Math.max(1, value)))];
   if (!stacked) return [seconds, ...series.map(({ values }) => [...values])];
   const sums = times.map(() => 0);
   const layers = series.map(({ values }) =>
@@ -113,7 +116,7 @@ function optionsOf(
   height: number,
   stacked: boolean,
 ): uPlot.Options {
-  const { series, format = String } = latest.current;
+  const { series, format = String, isLatency = false } = latest.current;
   const style = getComputedStyle(document.documentElement);
   const colour = (name: string): string => resolve(style.getPropertyValue(`--${name}`));
   const drawn = stacked ? series.toReversed() : series;
@@ -125,10 +128,20 @@ function optionsOf(
     padding: [8, 8, 0, 0],
     legend: { show: false },
     cursor: { sync: { key: sync.key }, y: false, points: { size: 6 }, drag: { x: true, y: false, setScale: false } },
-    scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },
+    scales: {
+      y: isLatency
+        ? { distr: 3, range: (_, __, most) => [1, Math.max(10, (most ?? 1) * 1.6)] }
+        : { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] },
+    },
     axes: [
       { ...axis, font, space: 76, size: 26, values: (_, values) => timeLabels(values) },
-      { ...axis, font, size: 52, values: (_, values) => values.map((value) => format(value)) },
+      {
+        ...axis,
+        font,
+        size: 52,
+        ...(isLatency ? { splits: (_, __, least, most) => splitsOf(least, most), filter: (_, splits) => splits } : {}),
+        values: (_, values) => values.map((value) => format(value)),
+      },
     ],
     series: [
       {},
@@ -155,6 +168,15 @@ function optionsOf(
       ],
     },
   };
+}
+
+const roundMs = [1, 10, 100, 1000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 360_000_000];
+
+/** At most five lines, at durations that people count in. */
+function splitsOf(least: number, most: number): number[] {
+  const within = roundMs.filter((ms) => ms >= least && ms <= most);
+  const step = Math.ceil(within.length / 5);
+  return within.filter((_, index) => index % step === 0);
 }
 
 /** Hours within a day or two, days beyond. */
@@ -219,7 +241,7 @@ function tooltip(latest: { readonly current: ChartProps }): uPlot.Plugin {
 function line(text: string, name = ""): HTMLElement {
   const element = document.createElement("div");
   element.className = name;
-  element.textContent = text;
+  element.textContent = text.slice(0, 120);
   return element;
 }
 

@@ -1,6 +1,6 @@
 // A question in front of the page. The browser's own dialog keeps the focus inside and gives it back at the end.
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Progress } from "../state/book.ts";
 import { Button, messageOf } from "./button.tsx";
 
@@ -14,7 +14,8 @@ export type DialogProps = {
 export function Dialog({ title, children, onClose, wide = false }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  // At once, so that what is typed right after the key that asked for it goes into it.
+  useLayoutEffect(() => {
     const element = dialog.current;
     element?.showModal();
     return () => element?.close();

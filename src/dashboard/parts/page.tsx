@@ -82,11 +82,13 @@ type PanelProps = {
   readonly actions?: ComponentChildren;
   readonly children: ComponentChildren;
   readonly flush?: boolean;
+  /** What is in it is bad news. */
+  readonly tone?: "bad";
 };
 
-export function Panel({ title, note, actions, children, flush = false }: PanelProps) {
+export function Panel({ title, note, actions, children, flush = false, tone }: PanelProps) {
   return (
-    <section class={`panel${flush ? " flush" : ""}`} aria-label={title}>
+    <section class={`panel${flush ? " flush" : ""}${tone === undefined ? "" : ` ${tone}`}`} aria-label={title}>
       <header class="panel-head row wrap">
         <h2>{title}</h2>
         {note === undefined ? null : <span class="soft small">{note}</span>}

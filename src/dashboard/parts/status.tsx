@@ -52,11 +52,19 @@ export function toneOf(status: string): Tone {
 
 export function Status({ status, note }: { readonly status: string; readonly note?: string | null | undefined }) {
   const { tone, icon } = looks[status] ?? { tone: "quiet", icon: "dot" };
-  return (
+  const shown = (
     <span class={`status ${tone}`}>
       <Icon name={icon} size={12} />
       <span>{status.replaceAll("_", " ")}</span>
-      {note ? <span class="status-note">{note}</span> : null}
+    </span>
+  );
+  if (!note) return shown;
+  return (
+    <span class="status-line">
+      {shown}
+      <bdi class="status-note" title={note}>
+        {note}
+      </bdi>
     </span>
   );
 }

@@ -6,6 +6,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Button } from "./button.tsx";
 import { useHeldRows } from "./held-rows.ts";
 import { Icon } from "./icon.tsx";
+import { useReorder, type Reorder } from "./reorder.ts";
 
 export type Column<Row> = {
   readonly head: string;
@@ -35,6 +36,8 @@ export type TableProps<Row> = {
   readonly fresh?: unknown;
   /** New rows appear as they come, also under the pointer. */
   readonly restless?: boolean;
+  /** Rows can be given another place. */
+  readonly reorder?: Reorder<Row> | undefined;
 };
 
 const virtualFrom = 200;
@@ -61,6 +64,7 @@ export function Table<Row>(props: TableProps<Row>) {
     idOf,
     fresh: props.fresh,
   });
+  const movable = useReorder(rows, idOf, props.reorder);
   const template = [
     ...(onSelect === undefined ? [] : ["28px"]),
     ...columns.map(({ width = "minmax(0, 1fr)" }) => width),
@@ -127,6 +131,7 @@ export function Table<Row>(props: TableProps<Row>) {
                   role="row"
                   class={`table-row${selected?.has(id) === true ? " selected" : ""}`}
                   data-row={id}
+                  {...movable(row)}
                   aria-rowindex={span.from + index + 2}
                   aria-selected={onSelect === undefined ? undefined : selected?.has(id) === true}
                 >

@@ -9,12 +9,14 @@ export type Happening = {
   readonly title: ComponentChildren;
   readonly tone?: Tone;
   readonly note?: ComponentChildren;
+  /** How long it took, where that says more than the time since what stands before it. */
+  readonly after?: string;
 };
 
 export function Timeline({ of, label }: { readonly of: readonly Happening[]; readonly label: string }) {
   return (
     <ol class="timeline" aria-label={label}>
-      {of.map(({ at, title, tone = "quiet", note }, index) => {
+      {of.map(({ at, title, tone = "quiet", note, after }, index) => {
         const before = of[index - 1]?.at ?? null;
         return (
           <li key={index} class={tone}>
@@ -22,7 +24,9 @@ export function Timeline({ of, label }: { readonly of: readonly Happening[]; rea
               <b>{title}</b>
               <span class="soft small">
                 {at === null ? null : <Time at={at} whole />}
-                {at !== null && before !== null && at - before >= 1 ? (
+                {after !== undefined ? (
+                  <span class="faint"> · {after}</span>
+                ) : at !== null && before !== null && at - before >= 1 ? (
                   <span class="faint"> · {duration(at - before)} later</span>
                 ) : null}
               </span>

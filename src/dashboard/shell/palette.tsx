@@ -59,7 +59,7 @@ export function Palette({ onClose }: { readonly onClose: () => void }) {
         autocomplete="off"
         spellcheck={false}
         value={text}
-        ref={(element) => element?.focus()}
+        autofocus
         onInput={({ currentTarget }) => {
           setText(currentTarget.value);
           setAt(0);

@@ -1,27 +1,17 @@
 // What a page asks, as it would be asked from elsewhere: by the command line, by curl, by the typed client.
 import type { VerbInput, VerbKey } from "../../client/verbs.ts";
 import { plainNouns } from "../../client/routes.ts";
+import { commandLine, shellWord } from "./command-line.ts";
 import { prefix, requestFor, routeOf, tenant } from "./book.ts";
 
 type Asked<Key extends VerbKey> = { readonly verb: Key; readonly input: VerbInput<Key> };
 
 export function asCommand<Key extends VerbKey>({ verb, input }: Asked<Key>): string {
-  const [noun = "", name = ""] = verb.split(".");
-  const isPlain = plainNouns.some((plain) => plain === noun);
-  const { places, lists } = routeOf(verb);
-  const given = fieldsOf(input);
-  const words = [...(isPlain ? [] : [kebab(noun)]), kebab(name)];
-  const args = places.map((place) => shellWord(textOf(given.get(place))));
-  const options = [...given]
-    .filter(([field]) => !places.includes(field))
-    .flatMap(([field, value]) => {
-      if (value === true) return [`--${kebab(field)}`];
-      if (value === false) return [`--no-${kebab(field)}`];
-      const text = Array.isArray(value) && lists.includes(field) ? value.join(",") : textOf(value);
-      return [`--${kebab(field)}`, shellWord(text)];
-    });
-  const whose = tenant.value === null ? [] : ["--tenant", shellWord(tenant.value)];
-  return ["daybook", ...words, ...args, ...options, ...whose, "--server", location.origin + prefix].join(" ");
+  return commandLine(verb, fieldsOf(input), {
+    of: routeOf(verb),
+    server: location.origin + prefix,
+    tenant: tenant.value,
+  });
 }
 
 export function asCurl<Key extends VerbKey>({ verb, input }: Asked<Key>): string {
@@ -62,17 +52,4 @@ export function asLink<Key extends VerbKey>({ verb, input }: Asked<Key>): string
 
 function fieldsOf(input: object): Map<string, unknown> {
   return new Map(Object.entries(input).filter(([, value]) => value !== undefined && value !== ""));
-}
-
-function textOf(value: unknown): string {
-  if (typeof value === "string") return value;
-  return value === undefined ? "" : JSON.stringify(value);
-}
-
-function kebab(name: string): string {
-  return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-}
-
-function shellWord(text: string): string {
-  return /^[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

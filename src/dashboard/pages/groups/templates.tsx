@@ -9,6 +9,7 @@ import { Table, type Column } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
 import { ask, whyNot } from "../../state/book.ts";
 import { tell } from "../../state/toast.ts";
+import { useSchema } from "../../state/use-schema.ts";
 import { href, segment } from "../../state/url.ts";
 import { useList } from "../../state/use-list.ts";
 
@@ -73,6 +74,7 @@ function MakeTemplate({ onClose, onDone }: { readonly onClose: () => void; reado
   const [job, setJob] = useState("");
   const [params, setParams] = useState<FormValue>({ value: {}, problem: undefined });
   const [failure, setFailure] = useState<string | undefined>(undefined);
+  const schema = useSchema(job);
   async function make(): Promise<void> {
     try {
       await ask("templates.create", { name, job, params: params.value });
@@ -100,7 +102,13 @@ function MakeTemplate({ onClose, onDone }: { readonly onClose: () => void; reado
           <span>Job</span>
           <input type="text" required value={job} onInput={({ currentTarget }) => setJob(currentTarget.value)} />
         </label>
-        <SchemaForm label="Default params" schema={null} value={params} onChange={setParams} />
+        <SchemaForm
+          key={schema === null ? "" : job}
+          label="Default params"
+          schema={schema}
+          value={params}
+          onChange={setParams}
+        />
         {failure === undefined ? null : (
           <p class="failure" role="alert">
             {failure}

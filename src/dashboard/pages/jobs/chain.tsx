@@ -35,16 +35,13 @@ function happeningsOf(link: Link, index: number, isThis: boolean): Happening[] {
       at: run.endedAt,
       title: <Status status={run.status} />,
       tone: toneOf(run.status),
-      note: (
-        <>
-          {`after ${duration(run.durationMs)}`}
-          {run.error === null ? null : (
-            <bdi class="error-line">
-              {run.error.type}: {run.error.message.slice(0, 400)}
-            </bdi>
-          )}
-        </>
-      ),
+      after: `after ${duration(run.durationMs)}`,
+      note:
+        run.error === null ? null : (
+          <bdi class="error-line">
+            {run.error.type}: {run.error.message.slice(0, 400)}
+          </bdi>
+        ),
     });
   } else if (link.finishedAt !== null) {
     found.push({ at: link.finishedAt, title: <Status status={status} />, tone: toneOf(status) });

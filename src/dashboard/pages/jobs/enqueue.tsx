@@ -6,6 +6,7 @@ import { Dialog } from "../../parts/dialog.tsx";
 import { emptyOf, SchemaForm, type FormValue } from "../../parts/schema-form.tsx";
 import { ask, whyNot } from "../../state/book.ts";
 import { tell } from "../../state/toast.ts";
+import { useSchema } from "../../state/use-schema.ts";
 import { href, segment, useUrl } from "../../state/url.ts";
 import { useVerb } from "../../state/use-verb.ts";
 
@@ -24,12 +25,9 @@ export function EnqueueDialog({ begun = {}, onClose }: Props) {
   const [delay, setDelay] = useState("");
   const [key, setKey] = useState("");
   const [failure, setFailure] = useState<string | undefined>(undefined);
-  const known = useVerb("runs.summary", {});
-  const names = [
-    ...new Set(
-      (known.data?.items ?? []).filter(({ kind }) => kind === "job" || kind === "schedule").map((each) => each.name),
-    ),
-  ];
+  const known = useVerb("definitions.list", { kind: "job", limit: 200 });
+  const names = (known.data?.items ?? []).map((each) => each.name);
+  const schema = useSchema(name);
 
   async function make(): Promise<void> {
     setFailure(undefined);
@@ -82,7 +80,13 @@ export function EnqueueDialog({ begun = {}, onClose }: Props) {
             ))}
           </datalist>
         </label>
-        <SchemaForm label="Params" schema={null} value={params} onChange={setParams} />
+        <SchemaForm
+          key={schema === null ? "" : name}
+          label="Params"
+          schema={schema}
+          value={params}
+          onChange={setParams}
+        />
         <div class="columns narrow">
           <Text label="Queue" hint="the definition's" value={queue} onChange={setQueue} />
           <Text label="Priority" hint="0" value={priority} onChange={setPriority} />

@@ -1,19 +1,18 @@
-import { useState } from "preact/hooks";
 import type { VerbAnswer } from "../../../client/verbs.ts";
-import { Button } from "../../parts/button.tsx";
-import { CopyButton, Id } from "../../parts/copy.tsx";
+import { CausesPanel } from "../../parts/cause-graph.tsx";
+import { Id } from "../../parts/copy.tsx";
 import { JsonView } from "../../parts/json-view.tsx";
-import { Answer, Code, KeyValues, Page, Panel } from "../../parts/page.tsx";
+import { CommandPanel, ErrorPanel, LogPanel } from "../../parts/outcome.tsx";
+import { Answer, KeyValues, Page, Panel } from "../../parts/page.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Time, Took } from "../../parts/time.tsx";
-import { ask, whyNot } from "../../state/book.ts";
-import { tell } from "../../state/toast.ts";
-import { href, segment, usePathParam, useUrl } from "../../state/url.ts";
+import { href, segment, usePathParam } from "../../state/url.ts";
 import { useVerb } from "../../state/use-verb.ts";
 import { Chain } from "./chain.tsx";
-import { EnqueueDialog } from "./enqueue.tsx";
+import { EditParams, JobActions } from "./job-actions.tsx";
 
 type Job = VerbAnswer<"jobs.show">;
+type JobProps = { readonly job: Job; readonly again: () => void };
 
 export function JobPage() {
   const id = usePathParam("id");
@@ -29,36 +28,22 @@ export function JobPage() {
           <Status status={data.status} note={data.waitsFor === null ? null : `for ${data.waitsFor}`} />
         )
       }
-      actions={data === undefined ? null : <Actions job={data} again={job.again} />}
+      actions={data === undefined ? null : <JobActions job={data} again={job.again} />}
       asks={asks}
     >
-      <Answer of={job}>{(shown) => <JobDetails job={shown} />}</Answer>
+      <Answer of={job}>{(shown) => <JobDetails job={shown} again={job.again} />}</Answer>
     </Page>
   );
 }
 
-function JobDetails({ job }: { readonly job: Job }) {
+function JobDetails({ job, again }: JobProps) {
   const { run } = job;
   const isOpen = job.status === "waiting" || job.status === "queued" || job.status === "running";
   return (
     <div class="stack">
-      {isOpen || job.status === "failed" ? <Why id={job.id} /> : null}
-      {run?.error == null ? null : (
-        <Panel
-          title={run.error.type}
-          actions={
-            <CopyButton
-              text={`${run.error.type}: ${run.error.message}\n${run.error.trace ?? ""}`}
-              label="Copy the error"
-            />
-          }
-        >
-          <p class="error-text">
-            <bdi>{run.error.message}</bdi>
-          </p>
-          {run.error.trace === null ? null : <Code text={run.error.trace} label="Trace" />}
-        </Panel>
-      )}
+      {job.progress === null || job.status !== "running" ? null : <Progress of={job.progress} />}
+      {isOpen || (job.status === "failed" && run?.error == null) ? <Why id={job.id} /> : null}
+      {run?.error == null ? null : <ErrorPanel error={run.error} />}
       <div class="columns wide-left">
         <div class="stack">
           <Panel
@@ -67,17 +52,8 @@ function JobDetails({ job }: { readonly job: Job }) {
           >
             <Chain job={job} />
           </Panel>
-          {job.logs.length === 0 ? null : (
-            <Panel title="Log" note={`${job.logs.length} lines`}>
-              <ol class="log">
-                {job.logs.map(({ at, level, message }, index) => (
-                  <li key={index} class={level}>
-                    <Time at={at} whole /> <b>{level}</b> <bdi>{message}</bdi>
-                  </li>
-                ))}
-              </ol>
-            </Panel>
-          )}
+          {run?.command == null ? null : <CommandPanel command={run.command} />}
+          <LogPanel logs={job.logs} />
         </div>
         <div class="stack">
           <Panel title="Facts">
@@ -125,7 +101,7 @@ function JobDetails({ job }: { readonly job: Job }) {
               ]}
             />
           </Panel>
-          <Panel title="Params">
+          <Panel title="Params" actions={<EditParams job={job} again={again} />}>
             <JsonView value={job.params} label="Params" />
           </Panel>
           {run === null || run.result === undefined || run.result === null ? null : (
@@ -135,7 +111,22 @@ function JobDetails({ job }: { readonly job: Job }) {
           )}
         </div>
       </div>
+      <CausesPanel id={job.id} />
     </div>
+  );
+}
+
+function Progress({ of: { done, note } }: { readonly of: NonNullable<Job["progress"]> }) {
+  const percent = Math.round(Math.min(1, Math.max(0, done)) * 100);
+  return (
+    <Panel title="Progress" note={`${percent} %`}>
+      <progress max={100} value={percent} aria-label="Progress" />
+      {note === null ? null : (
+        <p class="soft small">
+          <bdi>{note.slice(0, 400)}</bdi>
+        </p>
+      )}
+    </Panel>
   );
 }
 
@@ -152,58 +143,5 @@ function Why({ id }: { readonly id: string }) {
         ))}
       </ul>
     </Panel>
-  );
-}
-
-function Actions({ job, again }: { readonly job: Job; readonly again: () => void }) {
-  const url = useUrl();
-  const [isMaking, setMaking] = useState(false);
-  const { id, status, retriedBy } = job;
-  const may = whyNot("operate");
-  const isOpen = status === "waiting" || status === "queued" || status === "running";
-  const noRetry =
-    may ??
-    (isOpen
-      ? "It has not ended"
-      : retriedBy === null
-        ? status === "completed"
-          ? "It has completed; run it anew instead"
-          : undefined
-        : "It was tried again already");
-  return (
-    <>
-      <Button
-        icon="retry"
-        hotkey="r"
-        whyNot={noRetry}
-        onPress={async () => {
-          const made = await ask("jobs.retry", { id });
-          tell(`${made.name} is tried again`);
-          url.go(`/jobs/${segment(made.id)}`);
-        }}
-      >
-        Retry
-      </Button>
-      <Button
-        icon="close"
-        whyNot={may ?? (isOpen ? undefined : "It has ended")}
-        onPress={async () => {
-          const done = await ask("jobs.cancel", { id });
-          tell(done.status === "cancelled" ? "It is cancelled" : "It was told to stop");
-          again();
-        }}
-      >
-        Cancel
-      </Button>
-      <Button icon="copy" whyNot={may} onPress={() => setMaking(true)}>
-        Run anew
-      </Button>
-      {isMaking ? (
-        <EnqueueDialog
-          begun={{ name: job.name, params: job.params, queue: job.queue }}
-          onClose={() => setMaking(false)}
-        />
-      ) : null}
-    </>
   );
 }

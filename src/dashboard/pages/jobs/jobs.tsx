@@ -86,8 +86,8 @@ export function Jobs() {
 }
 
 const columns: readonly Column<Job>[] = [
-  { head: "Job", cell: ({ name }) => <bdi>{name}</bdi>, width: "minmax(140px, 1.6fr)" },
-  { head: "State", cell: (job) => <Status status={job.status} note={noteOf(job)} />, width: "minmax(120px, 1.4fr)" },
+  { head: "Job", cell: ({ name }) => <bdi>{name}</bdi>, width: "minmax(140px, 1.2fr)" },
+  { head: "State", cell: (job) => <Status status={job.status} note={noteOf(job)} />, width: "minmax(120px, 2.4fr)" },
   { head: "Queue", cell: ({ queue }) => <bdi>{queue}</bdi>, width: "minmax(70px, 0.8fr)", minor: true },
   { head: "Attempt", cell: ({ attempt, attempts }) => `${attempt} of ${attempts}`, width: "74px", minor: true },
   { head: "Made", cell: ({ createdAt }) => <Time at={createdAt} />, width: "86px" },
@@ -96,7 +96,7 @@ const columns: readonly Column<Job>[] = [
 ];
 
 /** What a reader wants to know next: why it waits, or why it failed. */
-function noteOf({ status, waitsFor, run, progress, gone }: Job): string | undefined {
+export function noteOf({ status, waitsFor, run, progress, gone }: Job): string | undefined {
   if (status === "waiting") return `for ${waitsFor ?? "something"}`;
   if (status === "running" && gone) return "its process is gone";
   if (status === "running" && progress !== null) return `${Math.round(progress.done * 100)} %`;
@@ -138,6 +138,7 @@ function BulkOfFilter({ text, filter, onDone }: BulkOfFilterProps) {
   const { status, retried: _, ...which } = filter;
   const ended = status?.filter((each) => each === "failed" || each === "cancelled");
   const open = status?.filter((each) => each === "waiting" || each === "queued" || each === "running");
+  const gone = status?.filter((each) => each !== "waiting" && each !== "queued" && each !== "running") ?? [];
   const isAbout = (some: readonly string[] | undefined): boolean => status === undefined || (some?.length ?? 0) > 0;
   return (
     <>
@@ -168,6 +169,33 @@ function BulkOfFilter({ text, filter, onDone }: BulkOfFilterProps) {
           onDone={onDone}
         />
       ) : null}
+      {gone.length === 0 && status !== undefined ? null : (
+        <Bulk
+          verb="jobs.deleteAll"
+          input={{ ...(gone.length === 0 ? {} : { status: gone }), ...pick(which) }}
+          countOf={({ jobs }) => jobs}
+          act="Delete"
+          label="Delete ended"
+          noun="job"
+          what={`${text === "" ? "everything" : text}, of what has ended`}
+          icon="trash"
+          kind="danger"
+          whyNot={whyNot("admin") ?? noDelete(which)}
+          onDone={onDone}
+        />
+      )}
     </>
   );
+}
+
+type Which = Omit<ReturnType<typeof readJobFilter>, "status" | "retried">;
+
+function pick({ queue, name }: Which): { queue?: string; name?: string } {
+  return { ...(queue === undefined ? {} : { queue }), ...(name === undefined ? {} : { name }) };
+}
+
+/** What has ended can be deleted by its state, queue and name: a filter that says more would delete more than it shows. */
+function noDelete({ queue: _queue, name: _name, ...more }: Which): string | undefined {
+  const [other] = Object.keys(more);
+  return other === undefined ? undefined : `Jobs are deleted by state, queue and name, not by ${other}`;
 }

@@ -1,8 +1,9 @@
 // Is work flowing, what failed and why, what happens next.
 import type { VerbAnswer } from "../../../client/verbs.ts";
+import { runColumns } from "../runs/runs.tsx";
 import { Banner } from "./banner.tsx";
 import { Chart, type Mark } from "../../parts/chart.tsx";
-import { Answer, Empty, Page, Panel, Tabs } from "../../parts/page.tsx";
+import { Answer, bytesText, Empty, Page, Panel, Tabs } from "../../parts/page.tsx";
 import { Sparkline } from "../../parts/sparkline.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Table, type Column } from "../../parts/table.tsx";
@@ -70,6 +71,7 @@ export function Overview() {
         <Handlers since={since} />
         <Slowest since={since} />
       </div>
+      <Latest />
     </Page>
   );
 }
@@ -89,6 +91,7 @@ function Tiles({
   readonly of: OverviewOf;
   readonly since: string;
 }) {
+  const size = useVerb("book.health", {}, { everyMs: 15_000 }).data?.size;
   const rate =
     successRate === null ? "–" : `${(successRate * 100).toFixed(successRate > 0.995 && successRate < 1 ? 2 : 1)} %`;
   return (
@@ -116,8 +119,15 @@ function Tiles({
       <a class="tile" href={href("/sessions")}>
         <span class="tile-name">Processes</span>
         <span class="tile-value">{sessionsRunning}</span>
-        <span class="tile-note">attached to the book now</span>
+        <span class="tile-note">attached now</span>
       </a>
+      {size == null ? null : (
+        <a class="tile" href={href("/settings")}>
+          <span class="tile-name">Book</span>
+          <span class="tile-value">{bytesText(size.bytes + size.walBytes)}</span>
+          <span class="tile-note">on disk</span>
+        </a>
+      )}
     </div>
   );
 }
@@ -151,7 +161,8 @@ function Charts({ of: { buckets }, marks, onRange }: ChartsProps) {
           times={times}
           marks={marks}
           onRange={onRange}
-          format={duration}
+          format={durationShort}
+          isLatency
           series={[
             { label: "mean", tone: "accent", values: buckets.map(({ meanMs }) => meanMs) },
             { label: "longest", tone: "warn", values: buckets.map(({ maxMs }) => maxMs) },
@@ -160,6 +171,16 @@ function Charts({ of: { buckets }, marks, onRange }: ChartsProps) {
       </Panel>
     </div>
   );
+}
+
+/** On an axis a minute is a minute, without its seconds. */
+function durationShort(ms: number): string {
+  return duration(ms).replace(/ 0 [smh]$/, "");
+}
+
+/** A listener's deliveries are known by its name, calls by what they are. */
+function nameOf(name: string): string {
+  return name === "daybook.call" ? "call" : name.replace(/^listener:(sink:)?/, "");
 }
 
 function marksOf(sessions: VerbAnswer<"sessions.list">["items"]): readonly Mark[] {
@@ -172,8 +193,12 @@ function marksOf(sessions: VerbAnswer<"sessions.list">["items"]): readonly Mark[
 function Errors({ since }: { readonly since: string }) {
   const errors = useVerb("book.errors", { since, limit: 8 }, { topics: ["run.ended"] });
   const columns: readonly Column<Group>[] = [
-    { head: "Error", cell: ({ last }) => <bdi>{`${last.type}: ${last.message}`}</bdi>, width: "minmax(130px, 2fr)" },
-    { head: "In", cell: ({ name }) => <bdi>{name}</bdi>, width: "minmax(80px, 1fr)", minor: true },
+    {
+      head: "Error",
+      cell: ({ last: { type, message } }) => <bdi title={message.slice(0, 300)}>{errorOf(type, message)}</bdi>,
+      width: "minmax(130px, 3fr)",
+    },
+    { head: "In", cell: ({ name }) => <bdi>{nameOf(name)}</bdi>, width: "minmax(76px, 1fr)", minor: true },
     { head: "Times", cell: ({ runs }) => runs, width: "58px", align: "right" },
     { head: "Last", cell: ({ last }) => <Time at={last.at} />, width: "84px" },
   ];
@@ -193,6 +218,10 @@ function Errors({ since }: { readonly since: string }) {
       </Answer>
     </Panel>
   );
+}
+
+function errorOf(type: string, message: string): string {
+  return type === "Error" ? message.slice(0, 200) : `${type}: ${message.slice(0, 200)}`;
 }
 
 function NextFires() {
@@ -227,7 +256,7 @@ function NextFires() {
 function Handlers({ since }: { readonly since: string }) {
   const summary = useVerb("runs.summary", { since, limit: 100 }, { topics: ["run.ended"] });
   const columns: readonly Column<Summary>[] = [
-    { head: "Handler", cell: ({ name }) => <bdi>{name}</bdi>, width: "minmax(110px, 1.4fr)" },
+    { head: "Handler", cell: ({ name }) => <bdi>{nameOf(name)}</bdi>, width: "minmax(110px, 1.4fr)" },
     {
       head: "Health",
       cell: ({ health }) => (health === null ? "–" : <Status status={health} />),
@@ -259,7 +288,7 @@ function Handlers({ since }: { readonly since: string }) {
 function Slowest({ since }: { readonly since: string }) {
   const slow = useVerb("runs.slow", { since, limit: 8 }, { topics: ["run.ended"] });
   const columns: readonly Column<Slow>[] = [
-    { head: "Run", cell: ({ name }) => <bdi>{name}</bdi>, width: "minmax(110px, 1.4fr)" },
+    { head: "Run", cell: ({ name }) => <bdi>{nameOf(name)}</bdi>, width: "minmax(110px, 1.4fr)" },
     { head: "Outcome", cell: ({ status }) => <Status status={status} />, width: "104px", minor: true },
     { head: "Took", cell: ({ durationMs }) => <Took ms={durationMs} />, width: "76px", align: "right" },
     { head: "Ended", cell: ({ endedAt }) => <Time at={endedAt} />, width: "84px" },
@@ -272,6 +301,27 @@ function Slowest({ since }: { readonly since: string }) {
             label="The slowest runs"
             rows={items}
             columns={columns}
+            idOf={({ id }) => id}
+            hrefOf={({ id }) => href(`/runs/${segment(id)}`)}
+            empty={<p class="empty-line">Nothing ran.</p>}
+          />
+        )}
+      </Answer>
+    </Panel>
+  );
+}
+
+function Latest() {
+  const runs = useVerb("runs.list", { limit: 8 }, { topics: ["run.ended"] });
+  return (
+    <Panel title="What ran just now" flush actions={<a href={href("/runs")}>all runs</a>}>
+      <Answer of={runs}>
+        {({ items }) => (
+          <Table
+            label="The latest runs"
+            restless
+            rows={items}
+            columns={runColumns}
             idOf={({ id }) => id}
             hrefOf={({ id }) => href(`/runs/${segment(id)}`)}
             empty={<p class="empty-line">Nothing ran.</p>}

@@ -1,20 +1,25 @@
+import type { VNode } from "preact";
 import { useState } from "preact/hooks";
 import type { VerbAnswer, VerbInput } from "../../../client/verbs.ts";
 import { Bulk } from "../../parts/bulk.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Id } from "../../parts/copy.tsx";
-import { Confirm } from "../../parts/dialog.tsx";
-import { Failure, KeyValues, Page, Panel } from "../../parts/page.tsx";
+import { Meter } from "../../parts/meter.tsx";
+import { Answer, Failure, Page, Panel } from "../../parts/page.tsx";
 import { PauseButton, PausedNote } from "../../parts/pause.tsx";
 import { Table, type Column } from "../../parts/table.tsx";
 import { Time } from "../../parts/time.tsx";
 import { ask, whyNot } from "../../state/book.ts";
-import { tell } from "../../state/toast.ts";
 import { href, segment, usePathParam } from "../../state/url.ts";
 import { useList } from "../../state/use-list.ts";
 import { useVerb } from "../../state/use-verb.ts";
-import { rateText, Utilisation } from "./queues.tsx";
+import { noteOf } from "../jobs/jobs.tsx";
+import { Limits } from "./limits.tsx";
+import { Movers } from "./movers.tsx";
+import { rateText } from "./queues.tsx";
 
+type Queue = VerbAnswer<"queues.list">["items"][number];
+type Job = VerbAnswer<"jobs.list">["items"][number];
 type Standing = VerbAnswer<"queues.line">["items"][number];
 
 export function QueuePage() {
@@ -80,39 +85,13 @@ export function QueuePage() {
       {found === undefined ? null : (
         <>
           <PausedNote paused={found.paused} />
-          <Panel title="Now">
-            <KeyValues
-              facts={[
-                ["Running", <Utilisation key="u" queue={found} />],
-                [
-                  "Queued",
-                  <a key="q" href={href("/jobs", { q: `queue:${queue} status:queued` })}>
-                    {found.queued}
-                  </a>,
-                ],
-                [
-                  "Waiting",
-                  <a key="w" href={href("/jobs", { q: `queue:${queue} status:waiting` })}>
-                    {found.waiting}
-                  </a>,
-                ],
-                [
-                  "Failed",
-                  <a key="f" href={href("/jobs", { q: `queue:${queue} status:failed` })}>
-                    {found.failed}
-                  </a>,
-                ],
-                ["Oldest in line", <Time key="o" at={found.oldestAt} />],
-                ["Rate", found.rate === null ? "no limit" : rateText(found.rate)],
-              ]}
-            />
-          </Panel>
+          <Now queue={found} />
         </>
       )}
       {line.error === undefined ? null : <Failure error={line.error} onAgain={line.again} />}
       <Panel
         title="In line"
-        note="in the order in which they will start"
+        note="in the order in which they will start; drag one, or press Alt and an arrow key"
         flush
         actions={
           <>
@@ -121,6 +100,7 @@ export function QueuePage() {
               input={{ queue, kind: ["all"] }}
               countOf={({ count }) => count}
               act="Retry"
+              label="Retry failed"
               noun="job"
               what={`queue:${queue} status:failed`}
               icon="retry"
@@ -132,11 +112,25 @@ export function QueuePage() {
               input={{ queue, status: ["queued"], kind: ["all"] }}
               countOf={({ count }) => count}
               act="Cancel"
+              label="Cancel queued"
               noun="job"
               what={`queue:${queue} status:queued`}
               icon="close"
               kind="danger"
               whyNot={whyNot("operate")}
+              onDone={again}
+            />
+            <Bulk
+              verb="jobs.deleteAll"
+              input={{ queue }}
+              countOf={({ jobs }) => jobs}
+              act="Delete"
+              label="Delete ended"
+              noun="job"
+              what={`queue:${queue}, all that have ended`}
+              icon="trash"
+              kind="danger"
+              whyNot={whyNot("admin")}
               onDone={again}
             />
           </>
@@ -150,10 +144,20 @@ export function QueuePage() {
           hrefOf={({ id }) => href(`/jobs/${segment(id)}`)}
           fresh={moves}
           onMore={line.onMore}
+          reorder={
+            whyNot("operate") === undefined
+              ? { fits: (one, other) => one.priority === other.priority, move }
+              : undefined
+          }
           isReading={!line.isKnown}
           empty={<p class="empty-line">Nobody is in line: what comes starts at once.</p>}
         />
       </Panel>
+      <div class="columns">
+        <Some queue={queue} status="running" title="Running now" empty="Nothing runs." />
+        <Some queue={queue} status="waiting" title="Waiting" empty="Nothing waits for a time, a key or a host." />
+        <Some queue={queue} status="failed" title="Failed, and not tried again" empty="Nothing failed." />
+      </div>
       {isLimiting && found !== undefined ? (
         <Limits queue={found} onClose={() => setLimiting(false)} onDone={again} />
       ) : null}
@@ -161,122 +165,89 @@ export function QueuePage() {
   );
 }
 
-type MoversProps = {
-  readonly job: Standing;
-  readonly line: readonly Standing[];
-  readonly onMove: (id: string, to: Omit<VerbInput<"jobs.move">, "id">) => Promise<void>;
+function Now({ queue: found }: { readonly queue: Queue }) {
+  const { queue, running, concurrency, queued, waiting, failed, oldestAt, rate } = found;
+  const tile = (name: string, status: string, count: number): VNode => (
+    <a class="tile" href={href("/jobs", { q: `queue:${queue} kind:all status:${status}` })}>
+      <span class="tile-name">{name}</span>
+      <span class={`tile-value${status === "failed" && count > 0 ? " bad-text" : ""}`}>
+        {count.toLocaleString("en-US")}
+      </span>
+    </a>
+  );
+  return (
+    <div class="tiles">
+      <div class="tile">
+        <span class="tile-name">Running</span>
+        <span class="tile-value">{concurrency === null ? running : `${running} of ${concurrency}`}</span>
+        {concurrency === null ? (
+          <span class="tile-note">no limit of its own</span>
+        ) : (
+          <Meter value={running} max={concurrency} label={`${Math.round((100 * running) / concurrency)} % in use`} />
+        )}
+      </div>
+      {tile("Queued", "queued", queued)}
+      {tile("Waiting", "waiting", waiting)}
+      {tile("Failed", "failed", failed)}
+      <div class="tile">
+        <span class="tile-name">Oldest in line</span>
+        <span class="tile-value">
+          <Time at={oldestAt} />
+        </span>
+        <span class="tile-note">{rate === null ? "no limit of its pace" : `at most ${rateText(rate)}`}</span>
+      </div>
+    </div>
+  );
+}
+
+type SomeProps = {
+  readonly queue: string;
+  readonly status: "running" | "waiting" | "failed";
+  readonly title: string;
+  readonly empty: string;
 };
 
-/** Moves within the jobs of one priority; what another priority decides stays as it is. */
-function Movers({ job: { id, priority }, line, onMove }: MoversProps) {
-  const at = line.findIndex((each) => each.id === id);
-  const above = line[at - 1];
-  const below = line[at + 1];
-  const may = whyNot("operate");
-  const noUp = may ?? (above?.priority === priority ? undefined : "It is the first of its priority");
-  const noDown = may ?? (below?.priority === priority ? undefined : "It is the last of its priority");
+/** The newest of one state, with what a reader wants to know of them. */
+function Some({ queue, status, title, empty }: SomeProps) {
+  const input = {
+    queue,
+    status: [status],
+    kind: ["all"],
+    limit: 6,
+    ...(status === "failed" ? { retried: false } : {}),
+  };
+  const jobs = useVerb("jobs.list", input as VerbInput<"jobs.list">, {
+    topics: ["job.created", "run.ended"],
+    everyMs: 5000,
+  });
   return (
-    <span class="row end">
-      <Button
-        icon="top"
-        label="Move to the front"
-        kind="quiet"
-        whyNot={noUp}
-        onPress={() => onMove(id, { first: true })}
-      />
-      <Button
-        icon="up"
-        label="Move up"
-        kind="quiet"
-        whyNot={noUp}
-        onPress={() => onMove(id, { before: above?.id ?? "" })}
-      />
-      <Button
-        icon="down"
-        label="Move down"
-        kind="quiet"
-        whyNot={noDown}
-        onPress={() => onMove(id, { after: below?.id ?? "" })}
-      />
-      <Prioritise id={id} priority={priority} />
-    </span>
+    <Panel title={title} flush>
+      <Answer of={jobs}>
+        {({ items }) => (
+          <Table
+            label={title}
+            rows={items}
+            columns={someColumns}
+            idOf={({ id }) => id}
+            hrefOf={({ id }) => href(`/jobs/${segment(id)}`)}
+            empty={<p class="empty-line">{empty}</p>}
+          />
+        )}
+      </Answer>
+    </Panel>
   );
 }
 
-function Prioritise({ id, priority }: { readonly id: string; readonly priority: number }) {
-  const [isAsking, setAsking] = useState(false);
-  const [value, setValue] = useState(String(priority));
-  return (
-    <>
-      <Button
-        icon="edit"
-        label="Change its priority"
-        kind="quiet"
-        whyNot={whyNot("operate")}
-        onPress={() => setAsking(true)}
-      />
-      {isAsking ? (
-        <Confirm
-          title="Change the priority"
-          act="Change it"
-          onClose={() => setAsking(false)}
-          onAct={() => ask("jobs.prioritise", { id, priority: Number(value) })}
-        >
-          <label class="field">
-            <span>Priority, from −1000 to 1000; higher runs first, and it goes to the end of that priority</span>
-            <input
-              type="number"
-              min={-1000}
-              max={1000}
-              value={value}
-              onInput={({ currentTarget }) => setValue(currentTarget.value)}
-            />
-          </label>
-        </Confirm>
-      ) : null}
-    </>
-  );
-}
-
-type LimitsProps = {
-  readonly queue: VerbAnswer<"queues.list">["items"][number];
-  readonly onClose: () => void;
-  readonly onDone: () => void;
-};
-
-function Limits({ queue: { queue, concurrency, rate }, onClose, onDone }: LimitsProps) {
-  const [most, setMost] = useState(concurrency === null ? "" : String(concurrency));
-  const [pace, setPace] = useState(rate === null ? "" : `${rate.max}/${rate.perMs}ms`);
-  return (
-    <Confirm
-      title={`Limits of ${queue}`}
-      act="Set"
-      onClose={onClose}
-      onAct={async () => {
-        const input = { queue, concurrency: most === "" ? "none" : most, rate: pace === "" ? "none" : pace };
-        await ask("queues.limit", input as unknown as VerbInput<"queues.limit">);
-        tell(`The limits of ${queue} are set`);
-        onDone();
-      }}
-    >
-      <label class="field">
-        <span>How many may run at the same time</span>
-        <input
-          type="text"
-          placeholder="no limit"
-          value={most}
-          onInput={({ currentTarget }) => setMost(currentTarget.value)}
-        />
-      </label>
-      <label class="field">
-        <span>How many may start per window</span>
-        <input
-          type="text"
-          placeholder="no limit, or 10/1m"
-          value={pace}
-          onInput={({ currentTarget }) => setPace(currentTarget.value)}
-        />
-      </label>
-    </Confirm>
-  );
-}
+const someColumns: readonly Column<Job>[] = [
+  { head: "Job", cell: ({ name }) => <bdi>{name}</bdi>, width: "minmax(90px, 1fr)" },
+  {
+    head: "Now",
+    cell: (job) => (
+      <bdi class="soft" title={noteOf(job)}>
+        {noteOf(job) ?? "–"}
+      </bdi>
+    ),
+    width: "minmax(110px, 1.8fr)",
+  },
+  { head: "Made", cell: ({ createdAt }) => <Time at={createdAt} />, width: "78px" },
+];

@@ -25,9 +25,9 @@ export function Queues() {
       width: "minmax(90px, 1fr)",
     },
     { head: "Running", cell: (queue) => <Utilisation queue={queue} />, width: "minmax(110px, 1fr)" },
-    { head: "Queued", cell: ({ queued }) => <Count of={queued} />, width: "76px", align: "right" },
-    { head: "Waiting", cell: ({ waiting }) => <Count of={waiting} />, width: "76px", align: "right" },
-    { head: "Failed", cell: ({ failed }) => <Count of={failed} />, width: "70px", align: "right" },
+    { head: "Queued", cell: ({ queued }) => <Amount of={queued} />, width: "76px", align: "right" },
+    { head: "Waiting", cell: ({ waiting }) => <Amount of={waiting} />, width: "76px", align: "right" },
+    { head: "Failed", cell: ({ failed }) => <Amount of={failed} tone="bad-text" />, width: "70px", align: "right" },
     { head: "Oldest", cell: ({ oldestAt }) => <Time at={oldestAt} />, width: "92px", minor: true },
     { head: "Rate", cell: ({ rate }) => (rate === null ? "–" : rateText(rate)), width: "100px", minor: true },
     {
@@ -69,6 +69,15 @@ export function Queues() {
         )}
       </Answer>
     </Page>
+  );
+}
+
+/** A nothing steps back, so that the eye finds what is there. */
+function Amount({ of, tone = "" }: { readonly of: number; readonly tone?: string }) {
+  return (
+    <span class={of === 0 ? "faint" : tone}>
+      <Count of={of} />
+    </span>
   );
 }
 

@@ -1,7 +1,9 @@
 import { Button } from "../../parts/button.tsx";
-import { CopyButton, Id } from "../../parts/copy.tsx";
+import { CausesPanel } from "../../parts/cause-graph.tsx";
+import { Id } from "../../parts/copy.tsx";
 import { JsonView } from "../../parts/json-view.tsx";
-import { Answer, Code, KeyValues, Page, Panel } from "../../parts/page.tsx";
+import { ErrorPanel, LogPanel } from "../../parts/outcome.tsx";
+import { Answer, KeyValues, Page, Panel } from "../../parts/page.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Time, Took } from "../../parts/time.tsx";
 import { ask, whyNot } from "../../state/book.ts";
@@ -35,22 +37,7 @@ export function RunPage() {
       <Answer of={run}>
         {(data) => (
           <div class="stack">
-            {data.error === null ? null : (
-              <Panel
-                title={data.error.type}
-                actions={
-                  <CopyButton
-                    text={`${data.error.type}: ${data.error.message}\n${data.error.trace ?? ""}`}
-                    label="Copy the error"
-                  />
-                }
-              >
-                <p class="error-text">
-                  <bdi>{data.error.message}</bdi>
-                </p>
-                {data.error.trace === null ? null : <Code text={data.error.trace} label="Trace" />}
-              </Panel>
-            )}
+            {data.error === null ? null : <ErrorPanel error={data.error} />}
             <Panel title="Facts">
               <KeyValues
                 facts={[
@@ -100,22 +87,13 @@ export function RunPage() {
                 ]}
               />
             </Panel>
-            {data.logs.length === 0 ? null : (
-              <Panel title="Log" note={`${data.logs.length} lines`}>
-                <ol class="log">
-                  {data.logs.map(({ at, level, message }, index) => (
-                    <li key={index} class={level}>
-                      <Time at={at} whole /> <b>{level}</b> <bdi>{message}</bdi>
-                    </li>
-                  ))}
-                </ol>
-              </Panel>
-            )}
+            <LogPanel logs={data.logs} />
             {data.result === null || data.result === undefined ? null : (
               <Panel title="Result">
                 <JsonView value={data.result} label="Result" />
               </Panel>
             )}
+            <CausesPanel id={data.id} />
           </div>
         )}
       </Answer>

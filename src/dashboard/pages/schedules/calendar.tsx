@@ -66,11 +66,15 @@ export function Calendar({ decisions, zone, chosen, onChoose }: Props) {
           <thead>
             <tr>
               <td />
-              {heads.map((head, index) => (
-                <th key={index} scope="col">
-                  <span>{head}</span>
-                </th>
-              ))}
+              {heads.map((head, index) =>
+                head === "" ? (
+                  <td key={index} />
+                ) : (
+                  <th key={index} scope="col">
+                    <span>{head}</span>
+                  </th>
+                ),
+              )}
             </tr>
           </thead>
           <tbody>
