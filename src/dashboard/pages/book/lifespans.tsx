@@ -28,7 +28,10 @@ export function Lifespans({ sessions }: { readonly sessions: readonly Session[] 
             <span class="lifespan" aria-hidden="true" title={what}>
               <i
                 class={toneOf(status)}
-                style={{ left: `${share(startedAt)}%`, width: `${Math.max(0.4, share(end) - share(startedAt))}%` }}
+                style={{
+                  left: `${Math.min(99.6, share(startedAt))}%`,
+                  width: `${Math.max(0.4, share(end) - share(startedAt))}%`,
+                }}
               />
             </span>
           </li>

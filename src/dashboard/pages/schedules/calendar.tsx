@@ -1,6 +1,6 @@
 // The decisions as a heat map: a day a square, or an hour a square where the schedule is a frequent one. Each square is a button that
 // leaves only its decisions in the ledger below, reached by the arrow keys.
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { VerbAnswer } from "../../../client/verbs.ts";
 import { exact, serverNow } from "../../state/clock.ts";
 
@@ -23,6 +23,9 @@ type Props = {
 
 export function Calendar({ decisions, zone, chosen, onChoose }: Props) {
   const table = useRef<HTMLTableElement>(null);
+  const box = useRef<HTMLDivElement>(null);
+  // On a narrow screen today is in sight, and the past is scrolled to.
+  useEffect(() => box.current?.scrollTo({ left: box.current.scrollWidth }), []);
   const oldest = decisions.at(-1)?.at ?? serverNow();
   const byHour = decisions.length > 20 && serverNow() - oldest < 8 * dayMs;
   const squares = squaresOf(decisions, zone, byHour ? 13 : 10);
@@ -55,7 +58,7 @@ export function Calendar({ decisions, zone, chosen, onChoose }: Props) {
   const reached = chosen ?? [...squares.keys()].toSorted().at(-1);
   return (
     <>
-      <div class="calendar-box">
+      <div ref={box} class="calendar-box">
         <table ref={table} class={`calendar${byHour ? " by-hour" : ""}`} onKeyDown={onKey}>
           <caption class="sr">
             {`${fired} slots fired and ${missed} did not. Each square is ${byHour ? "an hour" : "a day"}.`}
