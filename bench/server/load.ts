@@ -10,8 +10,14 @@ const seconds = 4;
 export type Served = { readonly port: number; readonly token: string; readonly id: string };
 export type Server = Served & { readonly child: ChildProcess };
 
-/** How long the loop of the server was held, since it was last asked. */
-export type Held = { readonly heldMs: number; readonly mostMs: number };
+/** Since it was last asked: how long the loop of the server was held, the most that it worked in one piece, and the processor time that
+ *  its process took. The last two hardly change when others are at work on the machine. */
+export type Held = {
+  readonly heldMs: number;
+  readonly mostMs: number;
+  readonly workedMs: number;
+  readonly usedMs: number;
+};
 
 export async function startServer(kind: "ours" | "bare", book = "", runs = 0): Promise<Server> {
   const path = fileURLToPath(import.meta.resolve("./serve.ts"));
@@ -26,8 +32,10 @@ export async function heldBy({ child }: Server): Promise<Held> {
   return said;
 }
 
-/** Requests per second that were answered with 200. */
-export async function load(server: Server, method: "GET" | "POST", forSeconds = seconds): Promise<number> {
+/** Requests per second that were answered with 200, and the processor time that one of them took the server. */
+export type Load = { readonly perSecond: number; readonly usEach: number };
+
+export async function load(server: Server, method: "GET" | "POST", forSeconds = seconds): Promise<Load> {
   const { port, token, id } = server;
   const base = `http://127.0.0.1:${port}/api/v1/jobs`;
   const job = JSON.stringify({ name: "send-receipt", params: { orderId: "o-17" } });
@@ -36,11 +44,17 @@ export async function load(server: Server, method: "GET" | "POST", forSeconds = 
   const cli = fileURLToPath(import.meta.resolve("autocannon"));
   const how = ["-j", "-c", String(connections), "-d", String(forSeconds), "-H", `authorization=Bearer ${token}`];
   const child = spawn(process.execPath, [cli, ...how, ...asked], { stdio: ["ignore", "pipe", "ignore"] });
+  await heldBy(server);
   let text = "";
   for await (const chunk of child.stdout) text += String(chunk);
   const { requests, non2xx, errors } = JSON.parse(text) as Answered;
   if (non2xx > 0 || errors > 0) throw new Error(`${method} ${base}: ${non2xx} refused, ${errors} failed`);
-  return requests.average;
+  const { usedMs } = await heldBy(server);
+  return { perSecond: requests.average, usEach: (usedMs * 1000) / requests.total };
 }
 
-type Answered = { readonly requests: { readonly average: number }; readonly non2xx: number; readonly errors: number };
+type Answered = {
+  readonly requests: { readonly average: number; readonly total: number };
+  readonly non2xx: number;
+  readonly errors: number;
+};

@@ -8,6 +8,7 @@ import { createApp } from "../../src/server/app.ts";
 import { listen } from "../../src/server/listen.ts";
 import { openStore } from "../../src/storage/open-store.ts";
 import { foldRuns } from "../../src/telemetry/rollup/roll-up.ts";
+import { watchLoop } from "../reads/held.ts";
 import { fillRuns } from "../telemetry/fill.ts";
 import type { Held, Served } from "./load.ts";
 
@@ -24,6 +25,19 @@ function tell(said: Served | Held): void {
   process.send?.(said);
 }
 
+const delay = monitorEventLoopDelay({ resolution: 1 });
+let loop = watchLoop();
+let used = process.cpuUsage();
+process.on("message", () => {
+  const { user, system } = process.cpuUsage(used);
+  const { workedMs } = loop.stop();
+  tell({ heldMs: delay.percentile(99) / 1e6, mostMs: delay.max / 1e6, workedMs, usedMs: (user + system) / 1000 });
+  delay.reset();
+  loop = watchLoop();
+  used = process.cpuUsage();
+});
+delay.enable();
+
 if (kind === "bare") {
   const app = new Hono();
   app.post("/api/v1/jobs", (context) => context.json({ id: "019a3c5e-7b1f-7000-8000-3f2a9d0c1b2e" }));
@@ -35,12 +49,6 @@ if (kind === "bare") {
   const book = await open(url, { use: [sendReceipt] });
   const { secret: token } = await book.tokens.create({ role: "operate", tenant: "default" });
   const { id } = await book.jobs.enqueue(sendReceipt, { orderId: "o-17" });
-  const delay = monitorEventLoopDelay({ resolution: 1 });
   const listening = await listen(createApp(book), { port: 0 });
-  delay.enable();
-  process.on("message", () => {
-    tell({ heldMs: delay.percentile(99) / 1e6, mostMs: delay.max / 1e6 });
-    delay.reset();
-  });
   tell({ port: Number(new URL(listening.url).port), token, id });
 }

@@ -17,8 +17,8 @@ export function shape<Item>(rows: readonly Row[]): Item[] {
 
 /** The same for rows that hold documents: the loop has turns between them. */
 export async function shapeEach<Item>(rows: readonly Row[]): Promise<Item[]> {
-  const [first] = rows;
-  if (first === undefined) return [];
+  const [first, other] = rows;
+  if (first === undefined || other === undefined) return shape(rows);
   const make = makerOf(Object.keys(first).join("\n"));
   return makeEach(rows, (row) => make(row, valueAs) as Item);
 }
