@@ -96,7 +96,11 @@ for (const backend of backends) {
         asked.push(statement);
         return store.readHeavy(statement);
       };
-      await ask({ ...store, readHeavy }, session.id);
+      const readPage: Store["readPage"] = (statement) => {
+        asked.push(statement);
+        return store.readPage(statement);
+      };
+      await ask({ ...store, readHeavy, readPage }, session.id);
       const plans = await plansOf(backend, url, asked);
       // Which way PostgreSQL goes about so few rows says nothing; plans-at-scale.test.ts asks it with many.
       if (backend === "postgres" && /^slow|^logs/.test(what)) continue;

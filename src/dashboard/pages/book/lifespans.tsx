@@ -18,12 +18,12 @@ export function Lifespans({ sessions }: { readonly sessions: readonly Session[] 
       {shown.map((session) => {
         const { id, status, startedAt, stoppedAt, metadata } = session;
         const end = stoppedAt ?? until;
-        const what = `${nameOf(session)} ${status}, from ${exact(startedAt)} for ${duration(end - startedAt)}`;
+        const program = typeof metadata?.["program"] === "string" ? `${metadata["program"]} · ` : "";
+        const what = `${program}${nameOf(session)} ${status}, from ${exact(startedAt)} for ${duration(end - startedAt)}`;
         return (
           <li key={id}>
             <a class="cut" href={href(`/sessions/${segment(id)}`)} aria-label={what}>
-              {typeof metadata?.["program"] === "string" ? `${metadata["program"]} · ` : ""}
-              {nameOf(session)}
+              {`${program}${nameOf(session)}`}
             </a>
             <span class="lifespan" aria-hidden="true" title={what}>
               <i
