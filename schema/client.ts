@@ -1,9 +1,10 @@
-// What the client is told about the verbs: their routes, the places of their fields, and where times stand in their answers. The
-// schemas themselves would be too much for a page in a browser.
+// What the client and the dashboard are told about the verbs: their routes, the places of their fields, their options on a command
+// line, and where times stand in their answers. The schemas themselves would be too much for a page in a browser.
+import { optionOf } from "../src/cli/commands.ts";
 import type { Schema } from "../src/verbs/field.ts";
 import { readRoute } from "../src/verbs/route.ts";
 import { nounOf, type NounName } from "../src/verbs/table.ts";
-import { fieldsOf, placesOf, type Verb } from "../src/verbs/verb.ts";
+import { fieldsOf, kebab, placesOf, type Verb } from "../src/verbs/verb.ts";
 import type { Outputs } from "../src/verbs/wire.ts";
 
 const made = `"npm run openapi" makes this file from the table of verbs (src/verbs), and a test compares it.`;
@@ -38,6 +39,48 @@ function routeOf(verb: Verb): object {
     lists: of(["list"]),
     answer,
   };
+}
+
+/** What the dashboard must know besides, to write a verb as a command. Verbs of which nothing is said are written as their names say. */
+export function commandLines(table: readonly (readonly [key: string, verb: Verb])[]): string {
+  const lines = table.flatMap(([key, verb]) => {
+    const command = readRoute(verb) === undefined ? {} : commandOf(verb);
+    return Object.keys(command).length === 0 ? [] : [`  ${JSON.stringify(key)}: ${JSON.stringify(command)},`];
+  });
+  return `// ${made}
+export type CommandOf = {
+  /** The fields that have no option: they are given by their places. */
+  readonly places?: readonly string[];
+  /** Options that are not called as their fields are. */
+  readonly options?: Readonly<Record<string, string>>;
+  /** Fields whose value is JSON, also where it is a text. */
+  readonly json?: readonly string[];
+  /** Fields that have an option for no. */
+  readonly choices?: readonly string[];
+  /** Fields that are given by a line for each name. */
+  readonly headers?: readonly string[];
+};
+
+export const commands: { readonly [verb: string]: CommandOf } = {
+${lines.join("\n")}
+};\n`;
+}
+
+function commandOf(verb: Verb): object {
+  const places = placesOf(verb).map(({ name }) => name);
+  const options = fieldsOf(verb).filter(([name]) => !places.includes(name));
+  const renamed = options.flatMap(([name, field]) =>
+    optionOf(name, field) === `--${kebab(name)}` ? [] : [[name, optionOf(name, field)] as const],
+  );
+  const of = (kind: string): string[] => fieldsOf(verb).flatMap(([name, field]) => (field.kind === kind ? [name] : []));
+  const found = {
+    places,
+    options: Object.fromEntries(renamed),
+    json: of("json"),
+    choices: of("choice"),
+    headers: of("headers"),
+  };
+  return Object.fromEntries(Object.entries(found).filter(([, value]) => Object.keys(value).length > 0));
 }
 
 /** `1` is a time, a text names another of these, [x] is a list of them, "*" is what stands under any other name. */

@@ -1,5 +1,5 @@
-// npm run openapi: writes what is made from the table of verbs: the document of the API, the reference and the routes of the client. A
-// test compares them (test/server/openapi.test.ts).
+// npm run openapi: writes what is made from the table of verbs: the document of the API, the reference, the routes of the client and
+// the commands of the dashboard. A test compares them (test/server/openapi.test.ts).
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { open } from "../src/index.ts";
@@ -7,7 +7,7 @@ import { openapi } from "../src/server/openapi.ts";
 import type { Schema } from "../src/verbs/field.ts";
 import { everyVerb } from "../src/verbs/table.ts";
 import type { Outputs } from "../src/verbs/wire.ts";
-import { clientRoutes, clientTimes } from "./client.ts";
+import { clientRoutes, clientTimes, commandLines } from "./client.ts";
 import { describeReference } from "./reference.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -30,6 +30,7 @@ export async function generated(): Promise<Record<string, string>> {
     "docs/openapi.json": `${written(await describeApi(), 3)}\n`,
     "src/client/routes.ts": clientRoutes(table),
     "src/client/times.ts": clientTimes(table, outputs),
+    "src/dashboard/state/commands.ts": commandLines(table),
     "docs/reference.md": await reference(),
   };
 }

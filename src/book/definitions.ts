@@ -1,5 +1,6 @@
 // What can be asked for by its name, for forms and for people who did not write the program: the jobs that the book knows, with their
 // settings and what they take, and the events that this process declares.
+import { checkName } from "../core/name.ts";
 import { checkLimit, cutPage, notACursor, readCursor, writeCursor, type Page, type PageOptions } from "../core/page.ts";
 import { jsonSchemaOf } from "../core/standard-schema.ts";
 import type { Backoff } from "../core/retry.ts";
@@ -93,7 +94,8 @@ export function definitionReads({ store, events }: Room, tenant: string, seenBy:
       );
     },
     async get(name) {
-      const [job] = await readJobs(whose, sql`name = ${String(name)}`, 1);
+      checkName(name, "the name of a definition");
+      const [job] = await readJobs(whose, sql`name = ${name}`, 1);
       const event = events.get(name);
       const found = job ?? (event && toEvent(event));
       if (found !== undefined) return found;

@@ -65,3 +65,34 @@ export type Noun<Name extends keyof Routes> = {
     ? Method<Table[Name][Key], Routes[Name][Key]>
     : never;
 };
+
+/** `jobs.cancel`: a verb by its noun and name. */
+export type VerbKey = {
+  [Name in keyof Routes]: `${Name}.${keyof Routes[Name] & keyof Table[Name] & string}`;
+}[keyof Routes];
+
+type VerbOf<Key extends VerbKey> = Key extends `${infer Name}.${infer Verb}`
+  ? Name extends keyof Table
+    ? Verb extends keyof Table[Name]
+      ? Table[Name][Verb]
+      : never
+    : never
+  : never;
+
+type RouteOf<Key extends VerbKey> = Key extends `${infer Name}.${infer Verb}`
+  ? Name extends keyof Routes
+    ? Verb extends keyof Routes[Name]
+      ? Routes[Name][Verb] extends Route
+        ? Routes[Name][Verb]
+        : never
+      : never
+    : never
+  : never;
+
+type Given<I, R extends Route> = { readonly [Name in keyof I]: Like<I[Name], R, Name> };
+
+/** What a verb takes, as one object of its fields. */
+export type VerbInput<Key extends VerbKey> = Given<Input<VerbOf<Key>>, RouteOf<Key>>;
+
+/** What a verb answers. */
+export type VerbAnswer<Key extends VerbKey> = Awaited<Answer<VerbOf<Key>>>;

@@ -30,3 +30,20 @@ export function randomKey(): string {
 export function spread(ms: number): number {
   return ms * (0.5 + Math.random());
 }
+
+/** The wall clock. */
+export function wallMs(): number {
+  return Date.now();
+}
+
+/** Calls once, later; what it returns takes that back. */
+export function afterAnywhere(ms: number, call: () => void): () => void {
+  const timer = setTimeout(call, ms);
+  return () => clearTimeout(timer);
+}
+
+/** Calls again and again; what it returns ends that. */
+export function everyAnywhere(ms: number, call: () => void): () => void {
+  const timer = setInterval(call, ms);
+  return () => clearInterval(timer);
+}

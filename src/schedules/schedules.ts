@@ -1,6 +1,7 @@
 // The verbs of schedules, on the book and in a transaction.
 import { checkCount } from "../core/count.ts";
 import { invalid } from "../core/error.ts";
+import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { timeMs, type TimeInput } from "../core/time.ts";
 import type { Store } from "../storage/store.ts";
@@ -153,6 +154,11 @@ async function preview(
     const checked = await checkSchedule(what, mergeOptions(row, options.edit), around);
     const edited = countedFrom(store.clock.now(), checked);
     return previewFires(edited.timing, { ...row, ...edited }, { after, count, zone });
+  }
+  if (typeof what !== "object" || what === null) {
+    throw invalid(
+      `the schedule to preview is ${quote(what)}: give its name, or when it is due, such as { cron: "0 7 * * *" }`,
+    );
   }
   // The target need not exist yet.
   const zoned = what.zone === undefined ? withZone(what, await readBookZone((of) => store.read(of))) : what;

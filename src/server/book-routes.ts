@@ -7,6 +7,7 @@ import { roomsOf } from "../open/rooms.ts";
 import { apiPrefix } from "../verbs/route.ts";
 import type { Outputs } from "../verbs/wire.ts";
 import type { AppOptions, Asker } from "./app.ts";
+import { addDashboardFiles } from "./dashboard-files.ts";
 import { addDocument } from "./document.ts";
 import { createGate, type Known } from "./gate.ts";
 import { headersOfAll, refuseHead } from "./guard.ts";
@@ -109,7 +110,7 @@ export function openBookRoutes(book: Book, options: Options, same?: BookRoutes):
         router.on(method, pattern, answer);
         methods.set(pattern, (methods.get(pattern) ?? new Set()).add(method));
       };
-      addDocument(router, add, { prefix, outputs });
+      addDocument(add, { prefix, outputs });
       addLogin(router, add, { access, gate, prefix, secure: options.secure });
       addMonitoring(router, { book, streams, gate, prefix, scheduler });
       addMcp(router, {
@@ -128,6 +129,7 @@ export function openBookRoutes(book: Book, options: Options, same?: BookRoutes):
         });
       }
       for (const route of routes) add(route.method, route.path, (context) => run(context, route, outputs));
+      addDashboardFiles(router, { prefix });
       for (const [pattern, allowed] of methods) {
         router.all(pattern, ({ req }) => {
           const allow = [...allowed, ...(allowed.has("GET") ? ["HEAD"] : [])].join(", ");

@@ -8,10 +8,13 @@ export function frameOf({ event, id, data }: Sent): string {
   return `${event === undefined ? "" : `event: ${event}\n`}${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
 }
 
-/** Keeps proxies from closing a silent stream, and shows who has gone. It is no event: a reader keeps its id alone. */
-export function heartbeat(id: string | undefined): string {
-  return id === undefined ? ": \n\n" : `: \nid: ${id}\n\n`;
+/** Where to read on. It is no event: a reader keeps the id alone. */
+export function placeOf(id: string | undefined): string {
+  return id === undefined ? "" : `id: ${id}\n\n`;
 }
+
+/** A comment that keeps proxies from closing a silent stream, and shows who has gone. */
+const heartbeat = ": \n\n";
 export const heartbeatMs = 15_000;
 
 /** What waits for one reader: more than this, and it is too slow. */
@@ -76,7 +79,7 @@ export function openEventStream(
   };
   let beat: Timer = { cancel: () => undefined };
   const beatLater = (): void => {
-    beat = systemClock.after(heartbeatMs, () => void (send(heartbeat(at())) && beatLater()));
+    beat = systemClock.after(heartbeatMs, () => void (send(`${heartbeat}${placeOf(at())}`) && beatLater()));
   };
   beatLater();
   // Something at once, so that the reader knows that it is heard.

@@ -6,7 +6,7 @@ import { invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { nearest } from "../core/suggest.ts";
 import type { Store } from "../storage/store.ts";
-import { frameOf, heartbeat, openEventStream } from "./event-stream.ts";
+import { frameOf, openEventStream, placeOf } from "./event-stream.ts";
 import { headersOfAll } from "./guard.ts";
 import type { OpenStream } from "./open-streams.ts";
 
@@ -47,7 +47,7 @@ export function openLiveStreams(store: Store): LiveStreams {
       (left) => {
         stop = left;
         // A reader to whom nothing has happened yet knows where to read on as well.
-        if (!ended) events.send(heartbeat(at()));
+        if (!ended) events.send(placeOf(at()));
         else end();
       },
       () => {

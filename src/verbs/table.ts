@@ -35,7 +35,8 @@ exists. "jobs enqueue --template" makes one.`,
   definitions: {
     about: "list and show what can be made by its name: jobs with their settings and params, and events",
     more: `The book keeps the settings of every job that a program has hosted, and the JSON Schema of its params where the
-schema's library offers one. Events are those that the process which answers declares.`,
+schema's library offers one. Jobs serve every tenant, so each sees all of them, but for what apps of other
+tenants register. Events are those that the process which answers declares.`,
     load: async () => (await import("./work/definitions.ts")).definitions,
   },
   schedules: {

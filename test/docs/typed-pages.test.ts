@@ -9,15 +9,14 @@ import { checkTypes, pages, programOf, projectWith, root, snippetsOf } from "./s
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 
 test("the types of what the README, the docs and the doc comments of public functions show hold", async (t) => {
-  const [first = "", second = ""] = snippetsOf(read("README.md"));
+  const [readme = ""] = snippetsOf(read("README.md"));
   const [errors = ""] = snippetsOf(read("docs/errors.md"));
   const [live = ""] = snippetsOf(read("docs/live-listeners.md"));
   const programs = pages.map((page) => [`${page.replaceAll(/\W+/g, "-")}.ts`, programOf(page)]);
   const folder = projectWith(t, {
     ...commentPrograms(),
     ...(Object.fromEntries(programs) as Record<string, string>),
-    "readme-1.ts": `${first}\nconsole.log(notes, acme.tenantId);\n`,
-    "readme-2.ts": second,
+    "readme.ts": readme,
     "errors.ts": errors,
     "live.ts": live,
     "nats.ts": natsExample(),

@@ -20,6 +20,9 @@ function isId(name: string): boolean {
   return /^[0-9a-f]{8}-/.test(name);
 }
 
+/** A job that a program defines is no tenant's: it serves all of them, and each may ask what it takes. */
+const ofPrograms = ["definitions.list", "definitions.show"];
+
 /** What is asked of a route, with this name in each place of its path. */
 function request({ verb, method, path, inPath, inQuery }: VerbRoute, name: string) {
   const others = Object.entries(verb.input).filter(([field]) => !inPath.includes(field));
@@ -80,7 +83,7 @@ for (const backend of backends) {
     const told: string[] = [];
     const found = new Map<string, Set<number>>();
 
-    for (const route of routes.filter(({ inPath }) => inPath.length > 0)) {
+    for (const route of routes.filter(({ inPath, key }) => inPath.length > 0 && !ofPrograms.includes(key))) {
       const statuses = found.set(route.key, new Set()).get(route.key) ?? assert.fail();
       const plain = async (name: string): Promise<string> => {
         const { path, body } = request(route, name);
@@ -118,7 +121,7 @@ for (const backend of backends) {
     const lists = routes
       .filter(({ method, inPath, verb }) => method === "GET" && inPath.length === 0 && !verb.stream)
       // These questions stand in it themselves.
-      .filter(({ key }) => key !== "audit.list");
+      .filter(({ key }) => key !== "audit.list" && !ofPrograms.includes(key));
     const dryRuns = routes.filter(({ verb, inPath }) => verb.destroys === true && inPath.length === 0);
     const answers = async (): Promise<Record<string, string>> => {
       const all: Record<string, string> = {};

@@ -63,7 +63,8 @@ function setsStatus(update: string): boolean {
 
 /** A program that runs in a thread or a process of its own is its own state; OpenTelemetry's API is there once in a process, and
  *  `remember` is the place for what is only computed once. */
-const mayKeep = /-(?:thread|program)\.ts$|^src\/(?:telemetry\/trace|core\/remember)\.ts$/;
+// A page in a browser is one reader's; what it remembers stands in state/.
+const mayKeep = /-(?:thread|program)\.ts$|^src\/(?:telemetry\/trace|core\/remember)\.ts$|^src\/dashboard\/state\//;
 
 /** What a module keeps between calls is found nowhere: a store keeps it, or `remember` does. */
 export function hiddenState({ path, code }: SourceFile & { readonly code: string }): Found[] {

@@ -37,8 +37,9 @@ export async function resultOf(
   tell(operation);
   const { id, status, result, error } = operation;
   if (status === "completed") return result;
+  // What was refused is told as on a book: whether it took long enough to become an operation is nobody's concern.
+  if (error !== null) throw problemError({ code: error.code, detail: error.message }, connection.server.url);
   const details = { operation: id };
-  if (error !== null) throw problemError({ code: error.code, detail: error.message, details }, connection.server.url);
   if (status === "cancelled") throw new DaybookError("conflict", `the operation ${id} was cancelled`, { details });
   const message = `the server that ran the operation ${id} is gone: see what was done before you repeat it`;
   throw new DaybookError("unknown_outcome", message, { details });

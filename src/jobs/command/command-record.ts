@@ -130,7 +130,8 @@ const lookEveryMs = 20;
 /** Ends the programs of this host whose runs are over. Those of other hosts are left to them. */
 export async function endOrphans(engine: Engine): Promise<void> {
   const { store } = engine;
-  const self = thisProcess();
+  // Each sweep asks, and a process stays what it is.
+  const self = store.keep("process identity", thisProcess);
   // A file is on one machine, so programs of an earlier start of it may be judged as well.
   const anyBoot = store.dialect === "sqlite" ? 1 : 0;
   const rows = await store.read<OpenCommand>(sql`select ${openCommandColumns}

@@ -141,7 +141,6 @@ async function takeLeases(
   { asked, claimer, terms, work }: Omit<Taking, "wake"> & { readonly work: TurnWork },
 ): Promise<Taken> {
   const session = await holdSession(tx, asked.session, asked.grant);
-  await refuseEndedToken(tx, asked.grant);
   const held = await heldBy(tx, session.seq);
   // A job that must run alone has its worker for itself, so it comes first while the worker holds nothing.
   const want = held.some(runsAlone) ? 0 : Math.min(work.want, limits.leasesHeldMax - held.length);
@@ -149,6 +148,8 @@ async function takeLeases(
   const alone = isFirst ? await takeTurn(tx, engine, claimer, { ...work, want: 1, alone: true }) : undefined;
   const turn = alone?.claim.jobs.length === 1 ? alone : await takeTurn(tx, engine, claimer, { ...work, want });
   const { jobs } = turn.claim;
+  // Asked last: a token that was revoked while this transaction waited gets nothing either.
+  if (jobs.length > 0) await refuseEndedToken(tx, asked.grant);
   if (jobs.length > 0) tx.afterCommit(() => jobsClaimed.state({ count: jobs.length, sessionSeq: session.seq }));
   const leased = await giveLeases(tx, turn.claim.jobs, { sessionSeq: session.seq, lastsMs: terms.lastsMs });
   return { turn, leased };

@@ -1,6 +1,6 @@
 // Jobs that cannot run now stand outside the claim index. The claim that meets one parks it with its reason; the transaction that
 // removes the reason releases the first job that waits for it.
-import { anyOf, indexedBy, lockNames, skipLocked, tryNames } from "../../storage/word.ts";
+import { anyOf, indexedBy, lockNames, rowSet, skipLocked, tryNames } from "../../storage/word.ts";
 import { systemClock } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
@@ -82,7 +82,13 @@ export async function releaseHosted(tx: Tx, claimer: Claimer, most: number): Pro
   const { hosts, hostCursors } = claimer;
   const share = Math.max(hostShare, Math.ceil(most / hosts.size));
   let more = false;
+  const waiting = await namesThatWait(tx, [...hosts]);
   for (const name of hosts) {
+    // A program may have many names, and mostly nothing waits for one of them.
+    if (!waiting.has(name)) {
+      hostCursors.delete(name);
+      continue;
+    }
     const from = hostCursors.get(name) ?? 0;
     const reason = { tenant: "", waitsFor: "host", key: name } as const;
     const lanes = await lanesThatWait(tx, reason, from);
@@ -100,6 +106,15 @@ export async function releaseHosted(tx: Tx, claimer: Claimer, most: number): Pro
     more ||= !over || from !== 0 || released > 0;
   }
   return more;
+}
+
+/** Those of the names for whose host a job waits: one seek each, in one statement. */
+async function namesThatWait(tx: Tx, names: readonly string[]): Promise<ReadonlySet<string>> {
+  const rows = names.map((name) => ({ name }));
+  const found = await tx.all<{ name: string }>(sql`select host.name from ${rowSet("host", { name: "text" }, rows)}
+    where exists (select 1 from daybook_line ${indexedBy("jobs_waiting")} where status = 'waiting' and waits_for = 'host'
+      and waits_key = host.name and waits_key is not null)`);
+  return new Set(found.map(({ name }) => name));
 }
 
 /** So many jobs of one lane are released before the next lane has its turn. */
